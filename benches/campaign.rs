@@ -1,15 +1,16 @@
-//! What a hostile worker costs the coordinator's campaign: it contradicts a million results, and then another worker is put
-//! in quarantine for a lie. `cargo bench --bench campaign [-- RESULTS]` prints the time of each result, that of the first
-//! and the last tenth of them (a call that is not of constant time shows there), the longest calls, and the events that go
-//! into the ledger, of which there must be a handful.
+//! The cost of a hostile worker to the coordinator's campaign: it contradicts a million results,
+//! and then another worker is quarantined for a lie. `cargo bench --bench campaign [-- RESULTS]`
+//! prints the time per result, also for the first and the last tenth of them (which differ if a
+//! call does not take constant time), the longest calls, and the events for the ledger, of which
+//! there must be only a few.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, Campaign, CampaignKey, CheckPlan, Event, HeldLease, Settings, Source, SyncRequest,
-    UnitId, UnitResult, Verdict,
+    Assignment, Campaign, CampaignEvent, CampaignKey, CheckPlan, HeldLease, ResultVerdict,
+    Settings, Source, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues};
@@ -29,7 +30,7 @@ fn parts(completions: u64) -> Parts {
     parts
 }
 
-/// A sync of a worker that has begun all that it has in hand.
+/// Returns the sync of a worker that has begun all its units.
 fn sync(worker: &str, held: &[Assignment]) -> SyncRequest {
     let Source { worker, owner, kernel, device, .. } = source(worker);
     let held = held.iter().map(|lease| HeldLease {
@@ -58,8 +59,12 @@ struct Timed {
     longest: Duration,
 }
 
-/// Hands in a result for each unit of the leases that contradicts the one in force.
-fn contradict(campaign: &mut Campaign, leases: &[Assignment], results: u64) -> (Timed, Vec<Event>) {
+/// Submits a result for each unit of the leases that contradicts the recorded one.
+fn contradict(
+    campaign: &mut Campaign,
+    leases: &[Assignment],
+    results: u64,
+) -> (Timed, Vec<CampaignEvent>) {
     let zero = Duration::ZERO;
     let mut timed = Timed { all: zero, first_tenth: zero, last_tenth: zero, longest: zero };
     let (mut written, mut number) = (Vec::new(), 0);
@@ -81,7 +86,7 @@ fn contradict(campaign: &mut Campaign, leases: &[Assignment], results: u64) -> (
             let validation = campaign.validate(&result, None);
             validation.events.iter().for_each(|event| campaign.apply(event));
             let took = began.elapsed();
-            assert_eq!(validation.verdict, Verdict::Conflict, "unit {unit}");
+            assert_eq!(validation.verdict, ResultVerdict::Conflict, "unit {unit}");
             written.extend(validation.events);
             timed.all += took;
             timed.longest = timed.longest.max(took);
@@ -98,13 +103,13 @@ fn contradict(campaign: &mut Campaign, leases: &[Assignment], results: u64) -> (
 }
 
 fn disputes(results: u64) {
-    /// Units that the worker counted that is put in quarantine.
+    /// The number of units counted by the worker that is quarantined.
     const OTHERS: u64 = 10;
     let problem = Problem::empty(Piece::Queen, 24);
     let job: JobHash = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board").hash();
     let settings = Settings { new_owner_units: 0, ..Settings::default() };
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
-    campaign.apply(&Event::JobSubmitted {
+    campaign.apply(&CampaignEvent::JobSubmitted {
         job,
         units: results,
         priority: 0,
@@ -112,7 +117,7 @@ fn disputes(results: u64) {
         published: None,
     });
 
-    // The liar has a lease of every unit, and lets all of them expire.
+    // The liar leases every unit, and lets all leases expire.
     let mut leases: Vec<Assignment> = Vec::new();
     let mut now_ms = 0;
     loop {
@@ -129,7 +134,7 @@ fn disputes(results: u64) {
     campaign.tick(now_ms);
     for unit in 0..results {
         let worker = if unit >= results - OTHERS { "other" } else { "honest" };
-        campaign.apply(&Event::UnitDone {
+        campaign.apply(&CampaignEvent::UnitDone {
             unit: UnitId { job, unit },
             attempt: 1,
             tally: parts(5).total().expect("agrees"),

@@ -1,7 +1,8 @@
-//! A coordinator under load: a real one, in a process of its own, and a thousand workers that only pretend to count.
+//! A coordinator under load, in a process of its own, with a thousand simulated workers.
 //!
-//! `cargo bench --bench coordinator [-- WORKERS SECONDS N]`, by default 1,000 workers, 60 s, and the units of n = 25. It
-//! prints how long syncs and acknowledgements took, results a second, and the coordinator's memory.
+//! `cargo bench --bench coordinator [-- WORKERS SECONDS N]`, by default with 1,000 workers, 60 s
+//! and the units of n = 25, prints the times of syncs and acknowledgements, the results per second
+//! and the coordinator's memory.
 
 #![allow(clippy::print_stdout)]
 
@@ -15,14 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Address, Link, Security, v1};
+use nqueens::cluster::protocol::{Address, Channel, Security, v1};
 use pretender::Pretender;
 
-/// Results in a call: what a worker has after some seconds.
+/// The number of results in a call: those of some seconds.
 const RESULTS: usize = 10;
-/// Between the calls of one worker.
+/// The pause between the calls of one worker.
 const PAUSE: Duration = Duration::from_millis(2500);
-/// Units a second that a worker says it measured: that many.
+/// The rate that a worker reports, in units per second.
 const RATE: f64 = 4.0;
 
 struct Coordinator {
@@ -38,7 +39,7 @@ impl Coordinator {
             .arg(&data)
             .stdin(Stdio::null())
             .spawn()
-            .expect("starts");
+            .expect("the coordinator starts");
         Self { child, data }
     }
 
@@ -49,10 +50,10 @@ impl Coordinator {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("it does not listen");
+        panic!("the coordinator does not listen");
     }
 
-    /// Its memory now and at its most, in MiB, where the system tells.
+    /// Returns the coordinator's current and peak memory in MiB, on Linux.
     fn memory(&self) -> Option<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let kib = |name: &str| -> Option<u64> {
@@ -101,7 +102,7 @@ impl Worker {
     async fn complete(&mut self) {
         let began = Instant::now();
         match self.pretender.complete(RESULTS).await {
-            // Nothing was in hand, so nobody was called.
+            // There was nothing to deliver, so no call was made.
             Ok(0) => {}
             Ok(count) => {
                 self.seen.completes.push(began.elapsed());
@@ -112,10 +113,10 @@ impl Worker {
     }
 
     async fn work(mut self, stop: Arc<AtomicBool>) -> Seen {
-        // They do not all begin in the same moment.
+        // The workers do not all start at the same moment.
         tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
         while !stop.load(Ordering::Relaxed) {
-            // As often as workers with units of a second sync.
+            // As often as workers sync whose units take a second.
             if self.pretender.is_idle() || fastrand::f64() < 0.25 {
                 self.sync().await;
             }
@@ -148,7 +149,8 @@ async fn main() {
     let (workers, seconds, n) = (number(0, 1000), number(1, 60), number(2, 25));
     let coordinator = Coordinator::start();
     let address = coordinator.address();
-    let link = || Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+    let link =
+        || Channel::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a channel");
 
     let began = Instant::now();
     let request = v1::SubmitRequest {
@@ -156,12 +158,17 @@ async fn main() {
         n: u32::try_from(n).expect("small"),
         ..v1::SubmitRequest::default()
     };
-    let long = Link::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a link");
+    let long =
+        Channel::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a channel");
     long.operations().submit(request).await.expect("submitted");
-    let status =
-        link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    let status = link()
+        .operations()
+        .status(v1::StatusRequest::default())
+        .await
+        .expect("a status")
+        .into_inner();
     println!("{} units, planned in {:.1} s", status.jobs[0].units, began.elapsed().as_secs_f64());
-    println!("memory     {:?} MiB now and at most", coordinator.memory());
+    println!("memory     {:?} MiB (current, peak)", coordinator.memory());
 
     let (stop, results) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let began = Instant::now();
@@ -183,13 +190,17 @@ async fn main() {
     }
     let elapsed = began.elapsed().as_secs_f64();
     let results = results.load(Ordering::Relaxed);
-    println!("results    {results} acknowledged, {:.0} a second", results as f64 / elapsed);
+    println!("results    {results} acknowledged, {:.0} per second", results as f64 / elapsed);
     quantiles("sync", all.syncs);
     quantiles("complete", all.completes);
     println!("failed     {} calls", all.failed);
-    println!("memory     {:?} MiB now and at most", coordinator.memory());
-    let status =
-        link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    println!("memory     {:?} MiB (current, peak)", coordinator.memory());
+    let status = link()
+        .operations()
+        .status(v1::StatusRequest::default())
+        .await
+        .expect("a status")
+        .into_inner();
     println!(
         "done       {} of {} units, {} verified",
         status.jobs[0].done, status.jobs[0].units, status.jobs[0].checked

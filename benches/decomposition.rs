@@ -1,4 +1,5 @@
-//! How long it takes to cut a board into prefixes and to walk over them. Each run asserts the number of prefixes.
+//! The time to decompose a board into prefixes and to iterate over them. Each run asserts the
+//! number of prefixes.
 
 use std::hint::black_box;
 
@@ -22,7 +23,7 @@ fn decompose(criterion: &mut Criterion) {
             b.iter(|| assert_eq!(decomposition(black_box(n)).prefixes(), prefixes));
         });
         let whole = decomposition(n);
-        group.bench_function(format!("walk over the prefixes, n = {n}"), |b| {
+        group.bench_function(format!("iterate over the prefixes, n = {n}"), |b| {
             b.iter(|| {
                 let mut seen = 0;
                 whole.for_each(0..whole.prefixes(), |_, prefix| {

@@ -1,25 +1,28 @@
-//! What is to be measured and checked where there is a GPU, in one call that ends within its budget. Every count is
-//! held to the published value; one that differs, or a device that fails, ends the call with a panic.
+//! Checks and measurements of a GPU, in one run that ends within its time budget. Every count is
+//! compared with the published value; a count that differs, or a device that fails, ends the run
+//! with a panic.
 //!
 //! ```text
 //! cargo bench --bench gpu                                # the first GPU, 420 s at most
-//! cargo bench --bench gpu -- --device vulkan-10de-2335   # that one
+//! cargo bench --bench gpu -- --device vulkan-10de-2335   # another device
 //! cargo bench --bench gpu -- --sizes 12,13 --seconds 60  # other boards in the throughput part, less time
 //! ```
 //!
-//! Parts, the most important first: the device; totals; throughput; what bounded dispatches cost; other shapes. What
-//! would not fit in the budget is left out and named. Lines with `#` are remarks, all others comma-separated.
+//! The parts, the most important first: the device; totals; throughput; the cost of bounded
+//! dispatches; other shapes. Measurements that do not fit in the budget are left out and listed.
+//! Lines with `#` are remarks; all others are comma-separated.
 //!
-//! Times of counting begin when the job's buffers are there and end with the last tally. Shaders are compiled before:
-//! each board's first prefixes are counted once to that end.
+//! Times of counting begin when the job's buffers exist and end with the last tally. The shaders
+//! are compiled before, by counting the first prefixes of each board once.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
 use std::time::Instant;
 
+use nqueens::bench::Spread;
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Decomposition, SymmetryCase, full_row};
-use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName, Spread};
+use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName};
 use nqueens::kernel::gpu::layout::TAKE;
 use nqueens::kernel::gpu::{
     AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault, Shape, Tuning, self_test,
@@ -27,21 +30,22 @@ use nqueens::kernel::gpu::{
 use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Tally;
 
-/// Budget in seconds.
+/// The time budget in seconds.
 const SECONDS: u64 = 420;
-/// Boards of the totals.
+/// The board sizes of the totals.
 const TOTALS: std::ops::RangeInclusive<usize> = 8..=20;
-/// Boards of the throughput part.
+/// The board sizes of the throughput part.
 const SIZES: [usize; 3] = [18, 20, 22];
-/// A board of n + 1 takes about this many times as long as one of n, or less.
+/// A board of size n + 1 takes at most about this many times as long as one of size n.
 const GROWTH: f64 = 9.0;
-/// Seconds that a count takes at the least where settings are compared.
+/// The least time in seconds of a count for comparing settings.
 const LONG_ENOUGH: f64 = 0.25;
-/// The board with which the cost of bounded dispatches is measured, beside the one for all comparisons.
+/// The board size for which the cost of bounded dispatches is measured, besides that of all
+/// comparisons.
 const BOUNDED: usize = 18;
-/// A change that makes a count so many times as slow is not pursued.
+/// A change that makes a count this many times as slow is not measured further.
 const SLOW: f64 = 8.0;
-/// Pairs of counts for the cost of bounded dispatches, and for another shape.
+/// The number of pairs of counts for the cost of bounded dispatches, and for another shape.
 const BOUNDED_PAIRS: usize = 5;
 const SHAPE_PAIRS: usize = 3;
 
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
     seconds: u64,
     device: Option<String>,
@@ -95,20 +99,20 @@ impl Arguments {
     }
 }
 
-/// The value of OEIS A000170.
+/// Returns the value of OEIS A000170.
 fn published(n: usize) -> Option<u128> {
     lookup(Sequence::Total, n)
 }
 
-/// A board, cut into the units that the program cuts it into.
+/// A board with the same units as in the program.
 struct Board {
     n: usize,
     task: CountTask,
-    /// Seconds that the cutting took.
+    /// The time of the decomposition, in seconds.
     plan_s: f64,
 }
 
-/// A count, in seconds: making room for the job, and counting.
+/// The times of a count in seconds: allocating memory for the job, and counting.
 #[derive(Clone, Copy)]
 struct Counted {
     room_s: f64,
@@ -132,8 +136,8 @@ impl Board {
         published(self.n).expect("a size whose total is known")
     }
 
-    /// Counts below one prefix of each plan, so that both searches are compiled: for plans with masks on the rows
-    /// above the block, and for those without.
+    /// Counts below one prefix of each symmetry case, so that both searches are compiled: for cases
+    /// with masks on the rows above the block, and for those without.
     fn warm_up(&self, kernel: &mut DeviceKernel) -> Result<(), Fault> {
         let prefixes = self.task.decomposition().clone().with_unit_prefixes(1);
         let mut firsts: [Vec<u64>; 2] = Default::default();
@@ -151,7 +155,7 @@ impl Board {
         Ok(())
     }
 
-    /// Counts the board; [`Fault::Stopped`] soon after `most_s` seconds.
+    /// Counts the board. Returns [`Fault::Stopped`] soon after `most_s` seconds.
     ///
     /// # Panics
     /// The count is wrong.
@@ -171,13 +175,13 @@ impl Board {
     }
 }
 
-/// Whether a row above the block has columns that are not allowed.
+/// Returns whether a row above the block has columns that are not allowed.
 fn has_masks_above(plan: &SymmetryCase) -> bool {
     let full = full_row(plan.n());
     plan.allowed()[plan.below()..].iter().any(|allowed| allowed & full != full)
 }
 
-/// How a device is asked, and what it was tuned to so.
+/// A setting of the device, and the tuning that it resulted in.
 #[derive(Clone, Copy)]
 struct Setting {
     shape: Shape,
@@ -186,7 +190,7 @@ struct Setting {
     tuning: Tuning,
 }
 
-/// A setting that differs in one thing.
+/// A change of one parameter of the default setting.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
     Nothing,
@@ -198,7 +202,7 @@ enum Change {
 }
 
 impl Change {
-    /// What there is to try: by factors of the shape that the device has by default.
+    /// Returns the changes to try, by factors of the device's default shape.
     fn all(shape: Shape) -> Vec<Self> {
         let scaled = |value: u32, power: i32| {
             value.checked_shl(power.max(0).cast_unsigned()).map(|v| v >> (-power).max(0))
@@ -210,7 +214,7 @@ impl Change {
                 .filter(|&scaled| scaled >= 64)
                 .collect()
         };
-        // The first compares the default with itself, and says what a ratio is worth.
+        // The first compares the default with itself, which shows how exact a ratio is.
         let mut changes = vec![Self::Nothing];
         changes.extend(powers(shape.lanes, &[-1, 1, -2, 2, -3, -4]).into_iter().map(Self::Lanes));
         changes.extend([Self::LookAhead(false), Self::InFlight(1), Self::InFlight(3)]);
@@ -225,7 +229,7 @@ impl Change {
             Self::Nothing => {}
             Self::Lanes(lanes) => {
                 shape.lanes = lanes;
-                // Half of the ring is for what lanes give back.
+                // Half of the ring is for the states that lanes return.
                 shape.ring = shape.ring.max((4 * lanes * TAKE).next_power_of_two());
             }
             Self::LookAhead(look_ahead) => setting.look_ahead = look_ahead,
@@ -255,14 +259,15 @@ struct Bench {
     adapters: Adapters,
     info: AdapterInfo,
     kernel: DeviceKernel,
-    /// Seconds of the last count of each board.
+    /// The time of the last count of each board, in seconds.
     counted: Vec<(usize, f64)>,
-    /// Measurements that were not made.
+    /// The number of measurements that were left out.
     left_out: usize,
 }
 
 impl Bench {
-    /// Opens the device and describes it: the first part. `None` if there is none, which is said.
+    /// Opens the device and describes it: the first part. Returns `None`, with a message, if there
+    /// is none.
     fn begin(arguments: &Arguments, began: Instant) -> Result<Option<Self>, String> {
         let adapters = Adapters::find();
         let find_s = began.elapsed().as_secs_f64();
@@ -326,12 +331,12 @@ impl Bench {
         }
         let spent_s = self.seconds - self.left_s();
         println!(
-            "# {spent_s:.0} s of {:.0} s; left out, as said above: {}",
+            "# {spent_s:.0} s of {:.0} s; left out, as listed above: {}",
             self.seconds, self.left_out
         );
     }
 
-    /// Seconds of the budget that are left.
+    /// Returns the rest of the budget, in seconds.
     fn left_s(&self) -> f64 {
         self.seconds - self.began.elapsed().as_secs_f64()
     }
@@ -341,8 +346,8 @@ impl Bench {
         self.left_out += 1;
     }
 
-    /// The same after a fault: a count that was stopped took too long, and other faults do not end the call, unless
-    /// the device counts wrongly.
+    /// Does the same after a fault. A count that was stopped took too long; other faults do not end
+    /// the run unless the device counts wrongly.
     fn leave_out_after(&mut self, fault: &Fault, what: &str) {
         match fault {
             Fault::Stopped => return self.leave_out(&format!("{what}: it takes too long")),
@@ -353,7 +358,7 @@ impl Bench {
         self.kernel = open(&self.adapters, &self.info);
     }
 
-    /// Seconds that a count takes, judged by the largest board counted up to n.
+    /// Estimates the time of a count in seconds, from the largest board counted up to n.
     fn forecast_s(&self, n: usize) -> f64 {
         let up_to = self.counted.iter().filter(|(m, _)| *m <= n).max_by_key(|(m, _)| *m);
         up_to.map_or(0.0, |&(m, seconds)| seconds * GROWTH.powi((n - m) as i32))
@@ -364,9 +369,10 @@ impl Bench {
         self.counted.push((n, seconds));
     }
 
-    /// Totals, each held to the published value, up to a board that would take a seventh of the budget.
+    /// Counts totals and compares each with the published value, up to a board that would take a
+    /// seventh of the budget.
     fn totals(&mut self) {
-        println!("# totals, each equal to the published one");
+        println!("# totals, each equal to the published value");
         println!("n,solutions,count_s,solutions_per_s");
         for n in TOTALS {
             let most_s = (self.seconds / 7.0).min(60.0).min(self.left_s());
@@ -395,10 +401,10 @@ impl Bench {
         }
     }
 
-    /// Rates, and what the tuning has come to.
+    /// Measures rates, and prints the results of the tuning.
     fn throughput(&mut self) {
         println!(
-            "# throughput; plan_s: cutting the board into units, room_s: making room in the device's memory"
+            "# throughput; plan_s: decomposing the board into units, room_s: allocating the device's memory"
         );
         println!("n,run,count_s,room_s,plan_s,solutions_per_s,turns_per_s,turns,rounds,expansions");
         for n in self.sizes.clone() {
@@ -438,8 +444,8 @@ impl Bench {
         }
     }
 
-    /// The largest board counted so far with which all comparisons fit in what is left; else the smallest that
-    /// takes long enough to tell anything.
+    /// Returns the largest board counted so far with which all comparisons fit in the rest of the
+    /// budget; otherwise the smallest that takes long enough to be measured.
     fn size_to_compare(&self) -> Option<usize> {
         let counts = 2 * (BOUNDED_PAIRS + 1)
             + 2 * (SHAPE_PAIRS + 1) * (Change::all(self.kernel.shape()).len() + 1);
@@ -454,11 +460,12 @@ impl Bench {
             .or_else(|| sizes(0.0, f64::INFINITY).max())
     }
 
-    /// What it costs that dispatches are bounded: the tuned amounts against the longest searches, in turn.
+    /// Measures the cost of bounded dispatches: the tuned amounts against the longest searches, in
+    /// turn.
     fn bounded(&mut self, board: &Board) {
         let n = board.n;
         println!(
-            "# tuned dispatches against the longest searches that a dispatch may have, n = {n}"
+            "# tuned dispatches against the longest searches that a dispatch can have, n = {n}"
         );
         let needed_s = (2 * BOUNDED_PAIRS + 3) as f64 * self.forecast_s(n);
         if needed_s > self.left_s() {
@@ -482,7 +489,7 @@ impl Bench {
         seconds(self.kernel.tuning(), &mut self.kernel, left_s)?;
         let tuned = self.kernel.tuning();
         let mut longest = tuned.longest();
-        // As many expansions to a turn as before, if a submission does not get too long by that.
+        // As many expansions per turn as before, unless a submission would become too long.
         let per_search =
             u64::from(tuned.expansions) * u64::from(longest.turns) / u64::from(tuned.turns);
         longest.expansions = longest.expansions.max(per_search.min(256) as u32);
@@ -497,7 +504,7 @@ impl Bench {
             let left_s = self.left_s();
             let tuned_s = seconds(tuned, &mut self.kernel, left_s)?;
             let longest_s = seconds(longest, &mut self.kernel, left_s - tuned_s)?;
-            // The first pair only warms up.
+            // The first pair is only a warm-up.
             if pair > 0 {
                 println!(
                     "{},{pair},{tuned_s:.4},{longest_s:.4},{:.4}",
@@ -512,14 +519,14 @@ impl Bench {
         Ok(())
     }
 
-    /// The shape that the board's job has on this device by default.
+    /// Returns the default shape of the board's job on this device.
     fn fitted(&mut self, board: &Board) -> Shape {
         self.kernel.open(board.task.decomposition()).expect("a device that works").shape()
     }
 
-    /// Other shapes and ways to ask, each against the default in turn.
+    /// Measures other shapes and settings, each against the default in turn.
     fn shapes(&mut self, board: &Board) {
-        println!("# n = {}, something changed; times_as_fast: default_s / changed_s", board.n);
+        println!("# n = {}, with changes; times_as_fast: default_s / changed_s", board.n);
         println!(
             "changed,lanes,chunk,ring,look_ahead,in_flight,turns,rounds,expansions,default_s,changed_s,\
              times_as_fast,least,greatest"
@@ -563,8 +570,8 @@ impl Bench {
         }
     }
 
-    /// Counts with the default and with the changes in turn, and prints the line; how many times as fast the changes
-    /// make it, or `None` if that was not measured.
+    /// Counts with the default and with the changes in turn, and prints the line. Returns how many
+    /// times as fast the changed setting is, or `None` if it was not measured.
     fn try_changes(
         &mut self,
         board: &Board,
@@ -605,7 +612,7 @@ impl Bench {
         }
     }
 
-    /// Pairs of seconds, after a first pair that compiles and tunes.
+    /// Returns pairs of times in seconds, after a first pair that compiles and tunes.
     fn compare(
         &mut self,
         board: &Board,
@@ -621,7 +628,8 @@ impl Bench {
         Ok(runs.split_off(1))
     }
 
-    /// Seconds of a count with a setting, whose tuning goes on.
+    /// Returns the time of a count with a setting in seconds, and continues the tuning of the
+    /// setting.
     fn count_with(
         &mut self,
         board: &Board,

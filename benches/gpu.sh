@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# What is to be checked and measured on a GPU, on a machine that has one and need not have cargo.
+# Checks and measures a GPU, on a machine that has one and does not need cargo.
 #
-# The binaries of `build` need x86-64 Linux, a glibc at least as new as the one that `build` names (they are linked to
-# it dynamically, so build on the older system of the two), libgcc_s, and nothing else: the Vulkan loader (libvulkan.so.1)
-# and the GPU's driver are looked for when they run. Where the driver's manifest lies in an unusual place, set
-# VK_DRIVER_FILES to it.
+# The binaries of `build` need x86-64 Linux, libgcc_s, and a glibc at least as new as the one that `build`
+# prints (they are linked to it dynamically, so build on the older system of the two). They load the
+# Vulkan loader (libvulkan.so.1) and the GPU's driver when they run. If the driver's manifest is in an
+# unusual place, set VK_DRIVER_FILES to its path.
 set -euo pipefail
 
 usage() {
   cat <<'END'
 benches/gpu.sh build DIR    builds nqueens, the GPU bench and the shader tests, stripped, into DIR (needs cargo)
-benches/gpu.sh run DIR OUT  runs what is in DIR on this machine's GPU; logs go to OUT (needs a Vulkan driver and loader)
+benches/gpu.sh run DIR OUT  runs the programs in DIR on this machine's GPU and writes logs to OUT (needs a Vulkan driver and loader)
 
-A run takes less than 8 minutes and ends with a summary; it fails if a check did. BENCH_ARGUMENTS are passed to the
+A run takes less than 8 minutes and ends with a summary; it fails if a check fails. BENCH_ARGUMENTS are passed to the
 bench, for example BENCH_ARGUMENTS='--sizes 12,13 --seconds 60'.
 END
 }
 
-# Seconds that a whole run may take.
+# The time limit of a whole run, in seconds.
 readonly budget=465
 
-# The executable of kind $1 that cargo makes of the other arguments.
+# Prints the path of the executable of kind $1 that cargo builds with the other arguments.
 executable() {
   local kind=$1
   shift
@@ -48,11 +48,12 @@ build() {
   echo "needed: $(cat "$dir"/{nqueens,shaders,bench} | grep -aoE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1) or later"
 }
 
-# Whether every step of a run passed, and what became of each.
+# Whether a step has failed, and the result of each step.
 failed=0
 summary=""
 
-# Runs a step: its name, its most seconds, its command. The log has the command, what it printed and its exit status.
+# Runs a step, given its name, its time limit in seconds and its command. The log has the command, its
+# output and its exit status.
 step() {
   local name=$1 most=$2 code=0
   shift 2
@@ -70,7 +71,7 @@ step() {
     summary+="$name: passed, $((SECONDS - began)) s"$'\n'
   else
     failed=1
-    # 124 is that of timeout.
+    # The exit status 124 means that the time limit was reached.
     summary+="$name: FAILED, exit status $code, $((SECONDS - began)) s of $most s"$'\n'
   fi
 }
@@ -81,7 +82,8 @@ run() {
   mkdir -p "$2"
   out=$(cd "$2" && pwd)
   read -ra arguments <<<"${BENCH_ARGUMENTS:-}"
-  # By the first, tests and bench fail if they find no adapter; the second keeps Mesa's device-select layer quiet.
+  # With the first variable the tests and the bench fail if they find no adapter; the second suppresses a
+  # warning of Mesa's device-select layer.
   export NQUEENS_EXPECT_ADAPTER=1 NODEVICE_SELECT=1
   {
     echo "commit $(cat "$dir/commit")"
@@ -93,13 +95,13 @@ run() {
   } | tee "$out/machine.log"
   step devices 60 "$dir/nqueens" devices
   step selftest 100 "$dir/nqueens" selftest --long --device gpu
-  step shaders 120 "$dir/shaders" shaders_count_like_the_oracle
-  # What is left, less what the bench may need after its budget.
+  step shaders 120 "$dir/shaders" shaders_agree_with_the_oracle
+  # The rest of the time, less what the bench may need after its budget.
   local left=$((budget - SECONDS - 15))
   if ((left > 420)); then left=420; fi
   if ((left < 1)); then left=1; fi
   step bench $((left + 15)) "$dir/bench" --seconds "$left" "${arguments[@]}"
-  printf '\n%s%d s in all\n' "$summary" "$SECONDS" | tee "$out/summary.log"
+  printf '\n%s%d s in total\n' "$summary" "$SECONDS" | tee "$out/summary.log"
   exit "$failed"
 }
 

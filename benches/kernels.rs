@@ -1,12 +1,12 @@
-//! Every kernel against the textbook one, in turn (A B A B), in CPU seconds of one thread. Each run asserts its
-//! count.
+//! Compares every kernel with the textbook kernel, in turn (A B A B), in CPU seconds of one thread.
+//! Each run asserts its count.
 //!
 //! ```text
 //! cargo bench --bench kernels                 # n = 15 and 16, some minutes
 //! cargo bench --bench kernels -- 17 18        # other sizes
 //! cargo bench --bench kernels -- 16 avx512    # one kernel only
 //! cargo bench --bench kernels -- threads 17   # one thread against all, wall clock
-//! cargo bench --bench kernels -- sub-ranges 19   # a campaign's units by their sub-ranges, as workers count them, against whole
+//! cargo bench --bench kernels -- sub-ranges 19   # units itemised by sub-ranges, against whole units
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -20,7 +20,7 @@ use nqueens::kernel::{KernelKind, count_sub_ranges};
 use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Parts;
 
-/// Runs of each kernel in a pair.
+/// The number of pairs of runs.
 const ROUNDS: usize = 5;
 /// Board sizes if none are given.
 const SIZES: [usize; 2] = [15, 16];
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-/// Prints how many times faster than the textbook kernel `rival` is.
+/// Prints how many times as fast as the textbook kernel `rival` is.
 fn compare(n: usize, rival: KernelKind) {
     let runs: Vec<(f64, f64)> = (0..ROUNDS)
         .map(|_| {
@@ -63,7 +63,7 @@ fn compare(n: usize, rival: KernelKind) {
     println!("n = {n:2}  {rival:8}  {seconds} s  textbook / {rival} = {ratio}");
 }
 
-/// Prints how many times faster all cores are than one.
+/// Prints how many times as fast all cores are as one.
 fn compare_threads(n: usize) {
     let wall = |threads| run(n, KernelKind::fastest(Piece::Queen), threads).as_secs_f64();
     let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -71,8 +71,9 @@ fn compare_threads(n: usize) {
     println!("n = {n:2}  1 thread / {all} threads, wall clock = {ratio}");
 }
 
-/// Prints how many times as long units take where each of their sub-ranges has a sum of its own, and how long a spot check
-/// takes by its share of the unit: for units that are spread over the job.
+/// Prints, for units that are spread over the job, the time of a unit itemised by sub-ranges as a
+/// ratio to the time of the whole unit, and the time of a spot check as a ratio to its share of the
+/// unit.
 fn compare_sub_ranges(n: usize) {
     const UNITS: u64 = 5;
     let decomposition =
@@ -106,14 +107,14 @@ fn compare_sub_ranges(n: usize) {
     );
 }
 
-/// "median (min to max)".
+/// Formats values as "median (min to max)".
 fn spread(values: impl Iterator<Item = f64>) -> String {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     format!("{:.3} ({:.3} to {:.3})", values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
-/// Counts and asserts the count; the wall-clock time.
+/// Counts, asserts the count and returns the wall-clock time.
 fn run(n: usize, kernel: KernelKind, threads: NonZeroUsize) -> Duration {
     let options =
         CountOptions { kernel: Some(kernel), threads: Some(threads), ..CountOptions::default() };
@@ -123,7 +124,7 @@ fn run(n: usize, kernel: KernelKind, threads: NonZeroUsize) -> Duration {
     outcome.elapsed
 }
 
-/// The CPU time of the whole count on one thread, planning included.
+/// Returns the CPU time of the whole count on one thread, including planning.
 fn cpu_seconds(n: usize, kernel: KernelKind) -> Duration {
     let before = cpu_clock();
     run(n, kernel, NonZeroUsize::MIN);
@@ -136,7 +137,7 @@ fn cpu_clock() -> Duration {
     Duration::try_from(now).expect("a clock that runs forward")
 }
 
-/// Without a CPU clock, the wall clock.
+/// Returns the wall-clock time, since there is no CPU clock.
 #[cfg(not(unix))]
 fn cpu_clock() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> =

@@ -1,6 +1,6 @@
-//! What a coordinator waits for: units made durable a second, by the size of a batch; and opening and loading a ledger
-//! of many units, with the memory that it takes. `cargo bench --bench ledger [UNITS [FOLDER]]`; the folder should be on
-//! the disk that is asked about.
+//! The speed of the ledger: the units made durable per second for several batch sizes; the time and
+//! the memory to open and load a ledger of many units. `cargo bench --bench ledger [UNITS
+//! [FOLDER]]`; the folder should be on the disk to be measured.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn done(job: JobHash, unit: u64) -> Entry {
     })
 }
 
-/// A new ledger with one job.
+/// Creates a ledger with one job.
 fn begin(path: &Path, units: u64) -> (CampaignFile, JobHash) {
     let mut file = CampaignFile::open(path).expect("a new file");
     let (job, entry) = submitted(units);
@@ -61,7 +61,7 @@ fn begin(path: &Path, units: u64) -> (CampaignFile, JobHash) {
     (file, job)
 }
 
-/// The most memory that this process ever held, in MiB; only Linux tells.
+/// Returns the peak memory of this process in MiB, on Linux.
 fn peak_mib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -96,7 +96,7 @@ fn completions(folder: &Path, batch: u64) {
     remove(&path);
 }
 
-/// Writes a ledger of so many units, for the process that is to load it.
+/// Writes a ledger of this many units, which another process will load.
 fn fill(path: &Path, units: u64) {
     let (mut file, job) = begin(path, units);
     for from in (0..units).step_by(10_000) {
@@ -106,7 +106,7 @@ fn fill(path: &Path, units: u64) {
     }
 }
 
-/// Runs in a process of its own, so that its memory is only that of loading.
+/// Loads a ledger, in a process of its own, so that its peak memory is that of loading.
 fn load(path: &Path) {
     let start = Instant::now();
     let mut file = CampaignFile::open(path).expect("sound");
@@ -122,7 +122,7 @@ fn load(path: &Path) {
 }
 
 fn main() {
-    // Cargo says --bench to every bench, and --test when it only tries them.
+    // Cargo passes --bench to every bench, and --test if it only checks that they run.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     if arguments.iter().any(|a| a == "--test") {
         return;

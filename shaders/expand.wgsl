@@ -1,19 +1,20 @@
-// Fills rows below the block: each invocation takes a state. From level 3 up it fills one row and puts the children on
-// the level below; from level 2 or 1 it fills all that are left and emits the states above the block to the ring, from
-// which `search` takes them.
+// Fills rows below the block: each invocation takes one state. From level 3 up it fills one row and
+// writes the children to the level below; from level 2 or 1 it fills all remaining rows and emits
+// the states above the block to the ring, from which `search` takes them.
 //
 // Mirror: src/kernel/gpu/expand.rs. Layouts: src/kernel/gpu/layout.rs.
 //
-// A child is kept only if the row after it has an open square. Everything is done twice, first to count, so that a
-// workgroup asks for room once. Going down, lines along antidiagonals move right and those along diagonals left;
-// `upper_left` and `upper_right` are the columns of the first row above the block that queens so far attack, where the
-// lines move the other way.
+// A child is kept only if the row after it has an open square. The work is done twice, the first
+// time only to count the children, so that a workgroup reserves space once. Going down, attacks
+// along antidiagonals move right and those along diagonals left; `upper_left` and `upper_right` are
+// the columns of the first row above the block that the queens so far attack, where attacks move in
+// the other direction.
 
 const LEVELS: u32 = 17u;
 const TAKE_IF_ANY_FREE: u32 = 1u;
 const TAKE_IF_BOTH_FREE: u32 = 2u;
 
-struct Control {
+struct Counters {
     stamp: u32,
     ring_write: atomic<u32>,
     ring_read: u32,
@@ -56,7 +57,7 @@ struct LowerState {
     segment: u32,
 }
 
-// What is the same for all states of one plan and one unit.
+// The data shared by all states of one symmetry case and one unit.
 struct Segment {
     rows: u32,
     upper_rows: u32,
@@ -64,7 +65,8 @@ struct Segment {
     upper_allowed: u32,
 }
 
-// A row below the block, at `Segment.rows` + the number of open rows left there, itself included.
+// A row below the block. Its index is `Segment.rows` plus the number of open rows left there,
+// including this one.
 struct LowerRow {
     allowed: u32,
     centre: u32,
@@ -74,23 +76,24 @@ struct LowerRow {
     pad: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(0) var<storage, read_write> counters: Counters;
 @group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read_write> levels: array<LowerState>;
 @group(0) @binding(3) var<storage, read_write> ring: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> segments: array<Segment>;
 @group(0) @binding(5) var<storage, read> lower_rows: array<LowerRow>;
 
-// What the workgroup puts on each level (0: the ring), and where the room for it begins.
+// The number of states that the workgroup writes to each level (0: the ring), and where its space
+// begins.
 var<workgroup> wanted: array<atomic<u32>, 17>;
 var<workgroup> room: array<u32, 17>;
-// Sums of marks: states taken, states put on levels, states put into the ring.
+// Sums of marks: of states taken, of states written to levels, of states written to the ring.
 var<workgroup> marks: array<atomic<u32>, 3>;
 var<private> lower_put: u32;
 var<private> ring_put: u32;
 
-// A number that depends on every bit of a state, so that sums over what was put and what was taken tell whether memory
-// kept it. The constants are odd and otherwise arbitrary.
+// Returns a number that depends on every bit of a state. The sums over the states written and over
+// the states read differ if memory has changed one. The constants are odd and otherwise arbitrary.
 fn mark(w: vec4<u32>) -> u32 {
     var h = w.x * 0x9e3779b1u + w.y * 0x85ebca77u + 0x7feb352du;
     h = (h ^ (h >> 16u)) + w.z * 0xc2b2ae3du + w.w * 0x27d4eb2fu;
@@ -103,7 +106,7 @@ fn lower_mark(state: LowerState) -> u32 {
     return mark(vec4<u32>(half, state.upper_left, state.upper_right, 1u));
 }
 
-// The open squares of a row below the block.
+// Returns the open squares of a row below the block.
 fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
     let open = free & ~(left | right) & row.allowed;
     let centre_free = free & row.centre;
@@ -112,7 +115,7 @@ fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
     return select(open, open & row.centre, any || both);
 }
 
-// The state with a queen more.
+// Returns the state with one more queen.
 fn child_of(state: LowerState, row: LowerRow, queen: u32) -> LowerState {
     var child: LowerState;
     child.free = state.free ^ queen;
@@ -124,7 +127,7 @@ fn child_of(state: LowerState, row: LowerRow, queen: u32) -> LowerState {
     return child;
 }
 
-// Whether the row after the child has an open square; `level` is that of the child.
+// Returns whether the row after the child has an open square; `level` is that of the child.
 fn has_open_square(child: LowerState, segment: Segment, level: u32) -> bool {
     if (level == 0u) {
         return (child.free & ~(child.upper_left | child.upper_right) & segment.upper_allowed) != 0u;
@@ -132,7 +135,8 @@ fn has_open_square(child: LowerState, segment: Segment, level: u32) -> bool {
     return available(lower_rows[segment.rows + level], child.free, child.left, child.right) != 0u;
 }
 
-// Puts a state where it belongs, if `emitting`; 1, or 0 if the row after it has no open square.
+// Writes a state to its level or to the ring, if `emitting`. Returns 1, or 0 if the row after it
+// has no open square.
 fn put(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32) -> u32 {
     if (!has_open_square(state, segment, level)) {
         return 0u;
@@ -148,11 +152,11 @@ fn put(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32)
     return 1u;
 }
 
-// Makes all children of a state, or, from level 2, the children of its children; puts them from `at` on if `emitting`.
-// Returns how many there are.
+// Creates all children of a state or, from level 2, the children of its children, and writes them
+// from `at` on if `emitting`. Returns their number.
 fn fill(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32) -> u32 {
     if (level == 0u) {
-        // A prefix that leaves no row below the block open.
+        // The prefix leaves no row below the block open.
         return put(state, segment, 0u, emitting, at);
     }
     var kept = 0u;
@@ -175,20 +179,20 @@ fn fill(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32
 
 @compute @workgroup_size(64)
 fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let works = id.x < control.source_count;
+    let works = id.x < counters.source_count;
     var state: LowerState;
     var segment: Segment;
     var level = 0u;
-    var onto = 0u; // the level of what is put; 0: the ring
+    var onto = 0u; // the level of the written states; 0: the ring
     var kept = 0u;
     var at = 0u;
     if (works) {
-        state = levels[control.source_first + id.x];
+        state = levels[counters.source_first + id.x];
         segment = segments[state.segment];
         level = countOneBits(state.free) - segment.upper_rows;
-        // Workgroup memory starts at zero.
+        // Workgroup memory is initialised to zero.
         atomicAdd(&marks[0], lower_mark(state));
-        // A state that memory did not keep may have any level; the marks tell.
+        // A state that memory has changed may have any level; its mark reveals this.
         if (level < LEVELS) {
             onto = select(level - 1u, 0u, level <= 2u);
             kept = fill(state, segment, level, false, 0u);
@@ -199,14 +203,14 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     if (lane < LEVELS) {
         let count = atomicLoad(&wanted[lane]);
         if (count != 0u && lane == 0u) {
-            room[0] = atomicAdd(&control.ring_write, count);
+            room[0] = atomicAdd(&counters.ring_write, count);
         } else if (count != 0u) {
-            room[lane] = control.level_first[lane] + atomicAdd(&control.level_count[lane], count);
-            atomicAdd(&control.appended, count);
+            room[lane] = counters.level_first[lane] + atomicAdd(&counters.level_count[lane], count);
+            atomicAdd(&counters.appended, count);
         }
     }
     if (lane == 0u && works) {
-        atomicAdd(&control.expanded, min(control.source_count - id.x, 64u));
+        atomicAdd(&counters.expanded, min(counters.source_count - id.x, 64u));
     }
     workgroupBarrier();
     if (kept != 0u) {
@@ -216,8 +220,8 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     }
     workgroupBarrier();
     if (lane == 0u) {
-        atomicAdd(&control.lower_taken, atomicLoad(&marks[0]));
-        atomicAdd(&control.lower_put, atomicLoad(&marks[1]));
-        atomicAdd(&control.ring_put, atomicLoad(&marks[2]));
+        atomicAdd(&counters.lower_taken, atomicLoad(&marks[0]));
+        atomicAdd(&counters.lower_put, atomicLoad(&marks[1]));
+        atomicAdd(&counters.ring_put, atomicLoad(&marks[2]));
     }
 }

@@ -1,17 +1,20 @@
-// Chooses what the next expansion takes. One invocation; runs before every `expand`.
+// Chooses the states that the next expansion takes. One invocation, which runs before every
+// `expand`.
 //
 // Mirror: src/kernel/gpu/schedule.rs. Layouts: src/kernel/gpu/layout.rs.
 //
-// Open states below the block lie on stacks, one a level; a level is the number of open rows left below the
-// block, and level 0 holds the prefixes of the batch. The deepest level with a full chunk goes first, so no
-// stack ever holds more than one chunk and the children of another (the host sizes them so). Where none is
-// full, new prefixes are taken, and at the end the shallowest level that is left, so that the deeper ones fill.
+// Open states below the block are on stacks, one for each level; a level is the number of open rows
+// left below the block, and level 0 holds the prefixes of the batch. The deepest level with a full
+// chunk is expanded first, so a stack never holds more than one chunk and the children of another,
+// which is the size that the host allocates. If no level has a full chunk, new prefixes are taken;
+// when there are none, the shallowest level with states, so that the deeper ones fill.
 
 const LEVELS: u32 = 17u;
-// From this level down, and from prefixes, which may belong to it, an expansion emits to the ring.
+// From this level down, and from prefixes, which may have this level, an expansion emits to the
+// ring.
 const LAST_LEVEL: u32 = 2u;
 
-struct Control {
+struct Counters {
     stamp: u32,
     ring_write: u32,
     ring_read: u32,
@@ -44,53 +47,53 @@ struct Params {
     lanes: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(0) var<storage, read_write> counters: Counters;
 @group(0) @binding(1) var<uniform> params: Params;
 
 @compute @workgroup_size(1)
 fn schedule() {
-    control.stamp = params.stamp;
-    control.busy = 0u;
-    control.source_count = 0u;
+    counters.stamp = params.stamp;
+    counters.busy = 0u;
+    counters.source_count = 0u;
 
-    // Lanes that found the ring dry have moved the read index past its end; states that they had taken
-    // and not begun follow it.
-    if (i32(control.ring_write - control.ring_read) < 0) {
-        control.ring_read = control.ring_write;
+    // Lanes that found the ring empty have moved the read index past its end. The states that they
+    // had taken and not begun follow it.
+    if (i32(counters.ring_write - counters.ring_read) < 0) {
+        counters.ring_read = counters.ring_write;
     }
-    control.ring_write += control.ring_returned;
-    control.returned_total += control.ring_returned;
-    control.ring_returned = 0u;
+    counters.ring_write += counters.ring_returned;
+    counters.returned_total += counters.ring_returned;
+    counters.ring_returned = 0u;
 
     var source = LEVELS;
     for (var level = 1u; level < LEVELS && source == LEVELS; level++) {
-        if (control.level_count[level] >= params.chunk) {
+        if (counters.level_count[level] >= params.chunk) {
             source = level;
         }
     }
-    if (source == LEVELS && control.level_count[0] > 0u) {
+    if (source == LEVELS && counters.level_count[0] > 0u) {
         source = 0u;
     }
     for (var level = LEVELS - 1u; level > 0u && source == LEVELS; level--) {
-        if (control.level_count[level] > 0u) {
+        if (counters.level_count[level] > 0u) {
             source = level;
         }
     }
     if (source == LEVELS) {
         return;
     }
-    var taken = min(control.level_count[source], params.chunk);
+    var taken = min(counters.level_count[source], params.chunk);
     if (source <= LAST_LEVEL) {
-        // Room for whatever the expansion emits, and what the next search gives back.
-        let filled = control.ring_write - control.ring_read + params.ring_reserve;
+        // Leave space for all states that the expansion emits and that the next search returns.
+        let filled = counters.ring_write - counters.ring_read + params.ring_reserve;
         let room = params.ring_mask + 1u - min(filled, params.ring_mask + 1u);
         taken = min(taken, room / params.most_emitted);
     }
     if (taken == 0u) {
         return;
     }
-    control.level_count[source] -= taken;
-    control.source_first = control.level_first[source] + control.level_count[source];
-    control.source_count = taken;
-    control.expansions += 1u;
+    counters.level_count[source] -= taken;
+    counters.source_first = counters.level_first[source] + counters.level_count[source];
+    counters.source_count = taken;
+    counters.expansions += 1u;
 }

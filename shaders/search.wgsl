@@ -1,25 +1,29 @@
-// Counts the completions of states above the block: the deep search, where nearly all of the time goes.
+// Counts the completions of states above the block: the deep search, which takes nearly all of the
+// time.
 //
 // Mirror: src/kernel/gpu/search.rs. Layouts: src/kernel/gpu/layout.rs.
 //
-// Each lane searches one state at a time, and makes one child a turn. The top of its stack is in registers;
-// workgroup memory is touched only when a parent with untried squares is left (push) or a branch ends (pop).
-// Slots are 16 bytes, [depth][lane], so that neighbours never share a bank. A child is entered only if its row and
-// the row after it have an open square. A lane that finishes its state takes the next one from the ring.
+// Each lane searches one state at a time and creates one child per turn. The top of its stack is in
+// registers; workgroup memory is accessed only to push a parent that has untried squares, or to pop
+// one when a branch ends. Entries have 16 bytes and are ordered [depth][lane], so that neighbouring
+// lanes never share a bank. A child is entered only if its row and the row after it have an open
+// square. A lane that finishes its state takes the next one from the ring.
 //
-// The search is bounded by `params.turns` a dispatch; a lane that is not done by then is parked in `lanes` and
-// `stacks` and goes on in the next dispatch.
+// A dispatch is bounded by `params.turns`. A lane that has not finished by then is parked in
+// `lanes` and `stacks`, and continues in the next dispatch.
 //
-// Bounds. A turn adds 1 to `hits` or to `misses`, and a dispatch makes fewer than 2^16 turns, so neither overflows.
-// Hits and turns go to carried pairs of 32 bits. `shadow`, hits as turns less misses, is emptied whenever it reaches
-// 2^31, and grows by less than 2^16 in between. Slots keep it as two sums of 16-bit digits, so that it carries where hits
-// do not.
+// Bounds. A turn adds 1 to `hits` or to `misses`, and a dispatch has fewer than 2^16 turns, so
+// neither overflows. Hits and turns are added to pairs of 32-bit words with carries. `shadow`, the
+// hits computed as turns less misses, is flushed whenever it reaches 2^31, and grows by less than
+// 2^16 in between. Slots store it as two sums of 16-bit digits, so that it carries at other points
+// than the hits.
 
-// Cost of a turn, read from RDNA 2 code (Mesa 22.3's RADV compiler for Navi 21; the turn is unrolled four times): 23
-// vector ALU instructions up to the choice between entering the child and leaving it, 7 to enter it after a push, 5 to
-// leave it after a pop: 35 for a wave that does both, and two accesses to local memory; every second turn two moves more,
-// as the registers fall. A lane that enters executes 30, one that leaves 28. With GENERAL it is 3 more and a load of 16
-// bytes. What is not a turn (bounds of the loop, the next state) comes once in four turns.
+// Cost of a turn in RDNA 2 code (compiled by RADV of Mesa 22.3 for Navi 21; the turn is unrolled
+// four times): 23 vector ALU instructions up to the choice between entering and leaving the child,
+// 7 to enter it after a push, 5 to leave it after a pop: 35 for a wave that does both, and two
+// accesses to local memory; every second turn has two more moves, depending on register allocation.
+// A lane that enters executes 30, one that leaves 28. GENERAL adds 3 and a load of 16 bytes. The
+// code outside the turn (the loop's bounds, the next state) runs once in four turns.
 
 override DEPTH: u32 = 14u;
 // Whether rows above the block have masks, or gaps between them.
@@ -28,13 +32,13 @@ override GENERAL: bool = false;
 override LOOK_AHEAD: bool = true;
 
 const LANES: u32 = 64u;
-// States that a lane takes from the ring at once.
+// The number of states that a lane takes from the ring at once.
 const TAKE: u32 = 8u;
 const SLOT_WORDS: u32 = 12u;
 const CLASS_ROWS: u32 = 17u;
 const SHADOW_LIMIT: u32 = 0x80000000u;
 
-struct Control {
+struct Counters {
     stamp: u32,
     ring_write: u32,
     ring_read: atomic<u32>,
@@ -67,7 +71,8 @@ struct Params {
     lanes: u32,
 }
 
-// A parked lane: its state (none if `open` is 0), and what it counted for the slot of `label` since it flushed.
+// A parked lane: its state (none if `open` is 0), and its counts for the slot of `label` since the
+// last flush.
 struct Lane {
     free: u32,
     left: u32,
@@ -84,48 +89,50 @@ struct Lane {
     check: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(0) var<storage, read_write> counters: Counters;
 @group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read_write> ring: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> lanes: array<Lane>;
 @group(0) @binding(4) var<storage, read_write> stacks: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> slots: array<atomic<u32>>;
-// By class, then by the rows left, from 0 (a lane without a state): columns allowed in the row and in the next, rows from the one before to it and
-// from it to the next.
+// Indexed by the class, then by the number of rows left, from 0 (a lane without a state): the
+// columns allowed in the row and in the next row, the distance from the previous row to it, and
+// from it to the next row.
 @group(0) @binding(6) var<storage, read> upper_rows: array<vec4<u32>>;
 
 var<workgroup> stack: array<vec4<u32>, LANES * DEPTH>;
 var<workgroup> busy: atomic<u32>;
 var<workgroup> taken: atomic<u32>;
 
-// The lane, and its column of the stack.
+// The index of the lane, and of its column of the stack.
 var<private> this_lane: u32;
 var<private> base: u32;
-// The state on top of the stack, and where the next push goes.
+// The state at the top of the stack, and the position of the next push.
 var<private> free: u32;
 var<private> left: u32;
 var<private> right: u32;
 var<private> open: u32;
 var<private> top: u32;
-// Whose completions these are: class in the high half, slot in the low one.
+// The label of the state: the class in the high half, the slot of its completions in the low half.
 var<private> label: u32;
-// States taken from the ring and not begun.
+// The states taken from the ring and not begun.
 var<private> next: u32;
 var<private> end: u32;
-// Since the last settling, at turn `settled`: hits, misses, and turns among them without a state.
+// The counts since the last `settle`, at turn `settled`: hits, misses, and turns without a state
+// among these.
 var<private> hits: u32;
 var<private> misses: u32;
 var<private> idle: u32;
 var<private> settled: u32;
 // The turn at which the last state ended.
 var<private> ended: u32;
-// States finished since the last flush.
+// The number of states finished since the last flush.
 var<private> finished: u32;
 // The sum of the marks of the states that the lane began in this dispatch.
 var<private> begun: u32;
 
-// A number that depends on every bit of a state, so that sums over what was put and what was taken tell whether memory
-// kept it. The constants are odd and otherwise arbitrary.
+// Returns a number that depends on every bit of a state. The sums over the states written and over
+// the states read differ if memory has changed one. The constants are odd and otherwise arbitrary.
 fn mark(w: vec4<u32>) -> u32 {
     var h = w.x * 0x9e3779b1u + w.y * 0x85ebca77u + 0x7feb352du;
     h = (h ^ (h >> 16u)) + w.z * 0xc2b2ae3du + w.w * 0x27d4eb2fu;
@@ -133,7 +140,7 @@ fn mark(w: vec4<u32>) -> u32 {
     return h ^ (h >> 13u);
 }
 
-// The same for all that a parked lane is.
+// Returns the same for the whole of a parked lane.
 fn lane_mark(open_now: u32, height: u32) -> u32 {
     var sum = mark(vec4<u32>(free, left, right, open_now)) + mark(vec4<u32>(label, height, finished, 2u));
     sum += mark(vec4<u32>(lanes[this_lane].hits, lanes[this_lane].turns, lanes[this_lane].shadow, 3u));
@@ -148,7 +155,7 @@ fn add_pair(at: u32, low: u32, high: u32) {
     atomicAdd(&slots[at + 1u], high + u32(old > ~low));
 }
 
-// Moves what was counted for the slot of `label` from the lane to the slot.
+// Moves the counts for the slot of `label` from the lane to the slot.
 fn flush() {
     let at = (label & 0xffffu) * SLOT_WORDS;
     add_pair(at, lanes[this_lane].hits, lanes[this_lane].hits_high);
@@ -165,7 +172,8 @@ fn flush() {
     finished = 0u;
 }
 
-// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if asked.
+// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if
+// `and_flush`.
 fn settle(now: u32, and_flush: bool) {
     let turns = now - settled - idle;
     let old_hits = lanes[this_lane].hits;
@@ -184,13 +192,13 @@ fn settle(now: u32, and_flush: bool) {
     }
 }
 
-// Takes states from the ring; false if it is dry.
+// Takes states from the ring. Returns false if it is empty.
 fn take() -> bool {
-    if (i32(control.ring_write - atomicLoad(&control.ring_read)) <= 0) {
+    if (i32(counters.ring_write - atomicLoad(&counters.ring_read)) <= 0) {
         return false;
     }
-    next = atomicAdd(&control.ring_read, TAKE);
-    let there = i32(control.ring_write - next);
+    next = atomicAdd(&counters.ring_read, TAKE);
+    let there = i32(counters.ring_write - next);
     end = next + u32(clamp(there, 0, i32(TAKE)));
     return there > 0;
 }
@@ -218,7 +226,8 @@ fn begin(now: u32) {
     }
 }
 
-// Makes the next child of the state on top, at turn `now`. Where there is none it does nothing but count a miss.
+// Creates the next child of the state at the top, at turn `now`. If there is none, it only counts a
+// miss.
 fn turn(now: u32) {
     let rest = open & (open - 1u);
     let queen = open ^ rest;
@@ -265,7 +274,8 @@ fn turn(now: u32) {
 
 @compute @workgroup_size(64)
 fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    // The host asks for memory that is not set to zero: the stack need not be.
+    // The host requests workgroup memory that is not initialised to zero, because the stack need
+    // not be.
     if (local == 0u) {
         atomicStore(&busy, 0u);
         atomicStore(&taken, 0u);
@@ -286,7 +296,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     }
     // A lane that was never parked has nothing to check.
     if ((open | parked.height | finished) != 0u && lane_mark(open, parked.height) != parked.check) {
-        atomicAdd(&control.faults, 1u);
+        atomicAdd(&counters.faults, 1u);
     }
 
     var now = 0u;
@@ -316,9 +326,9 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
         atomicAdd(&busy, 1u);
     }
 
-    // Give back what was taken and not begun, behind what the ring holds.
+    // Return the states that were taken and not begun, after the states in the ring.
     if (next != end) {
-        var to = control.ring_write + atomicAdd(&control.ring_returned, end - next);
+        var to = counters.ring_write + atomicAdd(&counters.ring_returned, end - next);
         for (; next != end; next++) {
             ring[to & params.ring_mask] = ring[next & params.ring_mask];
             to += 1u;
@@ -343,11 +353,11 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     if (local == 0u) {
         let working = atomicLoad(&busy);
         if (working != 0u) {
-            atomicAdd(&control.busy, working);
+            atomicAdd(&counters.busy, working);
         }
-        atomicAdd(&control.ring_taken, atomicLoad(&taken));
+        atomicAdd(&counters.ring_taken, atomicLoad(&taken));
     }
     if (id.x == 0u) {
-        atomicAdd(&control.searches, 1u);
+        atomicAdd(&counters.searches, 1u);
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reads the regular file at `path`, if it has at most `most` bytes.
 ///
@@ -26,7 +27,7 @@ pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let too_large = || {
         io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has more than {most} bytes, too many for this"),
+            format!("it is larger than {most} bytes, the limit for this file"),
         )
     };
     if metadata.len() > most {
@@ -42,9 +43,9 @@ pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Returns an error in the same cases as [`read`], or if the content is not UTF-8.
-#[cfg(feature = "cluster")]
+#[cfg(any(feature = "cluster", test))]
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8");
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read(path, most)?).map_err(no_text)
 }
 
@@ -52,8 +53,11 @@ fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
     }
-    let what =
-        if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a regular file" };
+    let what = if metadata.is_dir() {
+        "it is a directory, not a file"
+    } else {
+        "it is not a regular file"
+    };
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
@@ -61,31 +65,54 @@ fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
 /// [`Self::finish`] is called.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
-    place: PathBuf,
-    beside: PathBuf,
+    path: PathBuf,
+    temporary: PathBuf,
     file: File,
 }
 
 impl AtomicFile {
-    /// Creates the temporary file for the path `place`.
+    /// Creates the temporary file for `path`.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created, or if `place` exists and is not a regular
+    /// Returns an error if the file cannot be created, or if `path` exists and is not a regular
     /// file.
-    pub(crate) fn begin(place: &Path) -> io::Result<Self> {
+    pub(crate) fn begin(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        Self::begin_with(path, options.write(true).create_new(true))
+    }
+
+    /// Like [`Self::begin`], for a file that no other user may read or write.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Self::begin`].
+    #[cfg(feature = "cluster")]
+    pub(crate) fn begin_private(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        Self::begin_with(path, options.read(true).write(true).create_new(true))
+    }
+
+    fn begin_with(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        /// Distinguishes the temporary files of this process.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        let name = place.file_name().ok_or_else(no_file)?;
-        if fs::metadata(place).is_ok_and(|found| !found.is_file()) {
+        let name = path.file_name().ok_or_else(no_file)?;
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(no_file());
         }
-        let mut beside = OsString::from(".");
-        beside.push(name);
-        beside.push(format!(".{}.part", std::process::id()));
-        let beside = place.with_file_name(beside);
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".{}-{count}.part", std::process::id()));
+        let temporary = path.with_file_name(temporary);
         // A killed process with the same process id may have left one behind.
-        let _ = fs::remove_file(&beside);
-        let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
-        Ok(Self { place: place.to_owned(), beside, file })
+        let _ = fs::remove_file(&temporary);
+        let file = options.open(&temporary)?;
+        Ok(Self { path: path.to_owned(), temporary, file })
     }
 
     /// Writes `text` as the content of the file and moves it to its final path, replacing any file
@@ -96,6 +123,20 @@ impl AtomicFile {
     #[cfg(feature = "cluster")]
     pub(crate) fn finish(self, text: &str) -> io::Result<()> {
         self.finish_with(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// Writes `bytes` as the content of the file and moves it to its final path, replacing any file
+    /// there. Once this has returned, the replacement survives a power loss. Returns the open file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written; an existing file is then unchanged. Also
+    /// returns an error if the directory entry cannot be made durable.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn finish_durably(self, bytes: &[u8]) -> io::Result<File> {
+        let (file, path) = (self.file.try_clone()?, self.path.clone());
+        self.finish_with(|out| out.write_all(bytes))?;
+        sync_directory_of(&path)?;
+        Ok(file)
     }
 
     /// Writes the content with `write` and moves the file to its final path, replacing any file
@@ -112,14 +153,14 @@ impl AtomicFile {
         out.flush()?;
         drop(out);
         self.file.sync_all()?;
-        fs::rename(&self.beside, &self.place)
+        fs::rename(&self.temporary, &self.path)
     }
 }
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         // After `finish` it no longer exists. A failure to remove it is harmless.
-        let _ = fs::remove_file(&self.beside);
+        let _ = fs::remove_file(&self.temporary);
     }
 }
 
@@ -142,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_whole_or_not_at_all_and_nothing_else_is_read() {
+    fn only_complete_regular_files_are_read() {
         let folder = std::env::temp_dir().join(format!("nqueens-whole-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("file");
@@ -150,7 +191,7 @@ mod tests {
         assert_eq!(read(&path, 6).expect("it has six bytes"), b"queens");
         assert_eq!(read_text(&path, 7).expect("text"), "queens");
         let refused = |path: &Path| {
-            let error = read(path, 5).expect_err("it is nothing to read");
+            let error = read(path, 5).expect_err("not readable");
             assert_eq!(error.to_string().lines().count(), 1);
             error.kind()
         };
@@ -171,6 +212,6 @@ mod tests {
             assert!(made.is_ok_and(|made| made.success()));
             assert_eq!(refused(&pipe), io::ErrorKind::InvalidInput);
         }
-        fs::remove_dir_all(&folder).expect("it was made");
+        fs::remove_dir_all(&folder).expect("it exists");
     }
 }

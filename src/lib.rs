@@ -1,21 +1,22 @@
-//! Exact counts of placements of n non-attacking queens (OEIS A000170), and of the completions of a partial
-//! board, with what proves each number kept beside it.
+//! Exact counts of placements of n non-attacking queens (OEIS A000170) and of the completions of a
+//! partial board, and solvers that prove first and most beautiful solutions.
 //!
-//! The rooms stand on floors, and imports run downward only (ARCHITECTURE.md draws them):
+//! A module imports only from layers below its own (ARCHITECTURE.md has the whole table):
 //!
-//! | floor | rooms |
+//! | layer | modules |
 //! |---|---|
 //! | 0 | [`board`]: squares, pieces, problems, checkers; `atomic_file`: files that are replaced atomically |
-//! | 1 | [`symmetry`]: the group of the square; [`oeis`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
+//! | 1 | [`symmetry`]: the symmetries of the square; [`oeis`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
 //! | 2 | [`decomposition`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
-//! | 3 | [`kernel`]: what counts one subproblem; [`checkpoint`]: the file of `--resume` |
+//! | 3 | [`kernel`]: counting the completions of prefixes; [`checkpoint`]: the file of `--resume` |
 //! | 3 | [`solver`]: classical methods, exact solvers with certificates, integer programming |
-//! | 4 | [`engine`]: whole jobs on every core, estimates |
-//! | 5 | [`cluster`]: coordinator and workers, with floors of its own |
+//! | 4 | [`engine`]: whole jobs on all cores and devices, estimates |
+//! | 4 | [`report`]: jobs and proofs as the command line and the dashboard show them |
+//! | 5 | [`cluster`]: coordinator and workers, with layers of its own |
 //! | 5 | [`batch`]: plans, parts and scripts for batch systems |
 //! | 6 | [`cli`]: the commands |
 //!
-//! Counting a board, all of it or its completions ([`engine`]):
+//! Count the solutions or the completions of a board ([`engine`]):
 //!
 //! ```
 //! use nqueens::board::{Piece, Problem, parse_squares};
@@ -30,8 +31,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One solution, checked by code that knows nothing of the method ([`solver::classical`]); the first one with a proof ([`solver::first`]); a count
-//! in parts ([`decomposition`]): there are the examples.
+//! The modules have more examples: one solution, verified by an independent checker
+//! ([`solver::classical`]); the first solution with a proof ([`solver::first`]); a count in parts
+//! ([`decomposition`]).
 
 pub use nqueens_proof as proof;
 pub use nqueens_proof::{board, symmetry};
@@ -39,6 +41,7 @@ pub use nqueens_solver as solver;
 
 mod atomic_file;
 pub mod batch;
+pub mod bench;
 pub mod checkpoint;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -50,4 +53,6 @@ pub mod kernel;
 pub mod oeis;
 #[cfg(feature = "render")]
 pub mod render;
+#[cfg(feature = "cluster")]
+pub mod report;
 pub mod tally;

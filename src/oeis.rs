@@ -8,8 +8,8 @@
 //! | solutions unchanged by a half turn | A032522 | 1..=32 |
 //! | solutions unchanged by a quarter turn | A033148 | 0..=55 |
 //! | toroidal queens | A007705 | 1..=35 |
-//! | super-queens (queen and knight) | A051223 | 1..=26 |
-//! | fundamental super-queens | A051224 | 1..=26 |
+//! | superqueens (queen and knight) | A051223 | 1..=26 |
+//! | fundamental superqueens | A051224 | 1..=26 |
 //! | completion threshold | A374013 | 4..=20 |
 //! | rooks | A000142 | all |
 //!
@@ -32,9 +32,9 @@ pub enum Sequence {
     QuarterTurnSymmetric,
     /// Placements of n queens on a board whose opposite edges are joined.
     Toroidal,
-    /// Placements of n super-queens: queens that also move as knights.
+    /// Placements of n superqueens: queens that also move as knights.
     Superqueens,
-    /// Placements of n super-queens, with images under the 8 symmetries of the square counted once.
+    /// Placements of n superqueens, with images under the 8 symmetries of the square counted once.
     SuperqueensFundamental,
     /// The largest k such that every placement of k queens on the board can be completed.
     CompletionThreshold,
@@ -79,8 +79,8 @@ impl Sequence {
             Self::PointSymmetric => "solutions unchanged by a half turn",
             Self::QuarterTurnSymmetric => "solutions unchanged by a quarter turn",
             Self::Toroidal => "toroidal queens",
-            Self::Superqueens => "super-queens",
-            Self::SuperqueensFundamental => "fundamental solutions with super-queens",
+            Self::Superqueens => "superqueens",
+            Self::SuperqueensFundamental => "fundamental solutions with superqueens",
             Self::CompletionThreshold => "most queens that can always be completed",
             Self::Rooks => "rooks",
         }
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spot_values_are_those_of_the_encyclopedia() {
+    fn sample_values_equal_those_of_oeis() {
         assert_eq!(lookup(Sequence::Total, 0), Some(1));
         assert_eq!(lookup(Sequence::Total, 8), Some(92));
         assert_eq!(lookup(Sequence::Total, 27), Some(234_907_967_154_122_528));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_and_classes_obey_burnside() {
+    fn totals_and_classes_satisfy_burnsides_lemma() {
         for n in 2..=27 {
             let value = |sequence| lookup(sequence, n).expect("known for all of these n");
             let fixed = value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn super_queens_obey_burnside_with_no_more_symmetric_solutions_than_queens() {
+    fn superqueens_satisfy_burnsides_lemma_with_no_more_symmetric_solutions_than_queens() {
         for n in 2..=26 {
             let value = |sequence| lookup(sequence, n).expect("known for all of these n");
             let images = 8 * value(Sequence::SuperqueensFundamental);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_removes_solutions_leaves_no_more_of_them() {
+    fn a_subset_of_solutions_is_no_larger() {
         let subsets = [
             (Sequence::Total, Sequence::Rooks),
             (Sequence::Toroidal, Sequence::Total),

@@ -1,8 +1,9 @@
-//! A crowd of workers that only pretend to count, for a coordinator without an authority on this machine: to see what screens
-//! make of many workers, and of one that says evil things of itself.
+//! Simulated workers for a coordinator without an authority on this machine. They show how screens
+//! present many workers, and workers that report hostile text about themselves.
 //!
-//! `cargo run --release --example crowd -- DATA WORKERS UNITS_PER_S [DEVICE]`: WORKERS of them that hand in UNITS_PER_S units a
-//! second each, until the process is killed; the device of each is named DEVICE.
+//! `cargo run --release --example crowd -- DATA WORKERS UNITS_PER_S [DEVICE]` simulates WORKERS
+//! workers until the process is killed. Each delivers UNITS_PER_S units per second and has a device
+//! with the name DEVICE.
 
 mod pretender;
 
@@ -10,16 +11,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Address, Link, Security, v1};
+use nqueens::cluster::protocol::{Address, Channel, Security, v1};
 use pretender::Pretender;
 
-/// Between the calls of one worker.
+/// The pause between the calls of one worker.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// One of them, with a device of this name, until the end of the process. What fails is tried again.
+/// Runs one worker, with a device of this name, until the end of the process. Failed calls are
+/// repeated.
 async fn work(mut worker: Pretender, device: String, units_per_s: f64) {
     let temperature_c = 48.0 + 20.0 * fastrand::f64();
-    // They do not all begin in the same moment.
+    // The workers do not all start at the same moment.
     tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
     let mut turn = fastrand::u32(..5);
     loop {
@@ -45,19 +47,22 @@ async fn work(mut worker: Pretender, device: String, units_per_s: f64) {
 async fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [data, workers, units_per_s, device @ ..] = &words[..] else {
-        panic!("say DATA WORKERS UNITS_PER_S [DEVICE]")
+        panic!("usage: crowd DATA WORKERS UNITS_PER_S [DEVICE]")
     };
     let (workers, units_per_s): (u64, f64) = (
         workers.parse().expect("a number of workers"),
-        units_per_s.parse().expect("units a second"),
+        units_per_s.parse().expect("a number of units per second"),
     );
-    let device = device.first().map_or("a processor that only pretends", String::as_str);
-    let address: Address =
-        AddressFile::read(Path::new(data)).expect("it runs").address.parse().expect("an address");
+    let device = device.first().map_or("a simulated processor", String::as_str);
+    let address: Address = AddressFile::read(Path::new(data))
+        .expect("a coordinator runs")
+        .address
+        .parse()
+        .expect("an address");
     let tasks: Vec<_> = (1..=workers)
         .map(|number| {
-            let link =
-                Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+            let link = Channel::new(&address, &Security::Plain, Duration::from_secs(30))
+                .expect("a channel");
             let units_per_s = units_per_s * (0.6 + 0.8 * fastrand::f64());
             let worker = Pretender::new(format!("node-{number:03}"), link, units_per_s);
             tokio::spawn(work(worker, device.to_owned(), units_per_s))

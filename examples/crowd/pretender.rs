@@ -1,32 +1,32 @@
-//! A worker that only pretends to count: it syncs and hands in as real ones do, and what it hands in is nonsense.
+//! A simulated worker: it syncs and delivers as real workers do, but its results are invented.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
-use nqueens::cluster::protocol::{Link, messages, peer, v1};
+use nqueens::cluster::protocol::{Channel, messages, peer, v1};
 use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::tally::{Parts, Residues};
 use tonic::Status;
 
 const KERNEL: &str = "pretended";
 
-/// Its state between two calls.
+/// The state of a simulated worker between two calls.
 pub(crate) struct Pretender {
     name: String,
-    link: Link,
-    /// Units a second that it says it measured.
+    link: Channel,
+    /// The rate that it reports.
     units_per_s: f64,
     boot: u64,
-    /// The jobs that it heard of.
+    /// The jobs of its leases.
     jobs: HashMap<JobHash, Arc<Decomposition>>,
-    /// Leases in hand, with the next unit to pretend.
+    /// Its leases, each with the next unit to invent a result for.
     held: Vec<(Assignment, u64)>,
 }
 
 impl Pretender {
-    pub(crate) fn new(name: String, link: Link, units_per_s: f64) -> Self {
+    pub(crate) fn new(name: String, link: Channel, units_per_s: f64) -> Self {
         Self {
             name,
             link,
@@ -37,12 +37,12 @@ impl Pretender {
         }
     }
 
-    /// Whether it has nothing in hand.
+    /// Returns whether the worker holds no lease.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// One sync, in which it says that it has this device.
+    /// Makes one sync, which reports this device.
     pub(crate) async fn sync(&mut self, device: Option<v1::Device>) -> Result<(), Status> {
         let held = self.held.iter().map(|(lease, next)| {
             let left = lease.units.end - next;
@@ -75,7 +75,7 @@ impl Pretender {
         Ok(())
     }
 
-    /// Hands in results of what it has in hand, so many at most; how many.
+    /// Delivers invented results for at most `most` of its units. Returns their number.
     pub(crate) async fn complete(&mut self, most: usize) -> Result<u64, Status> {
         let mut results = Vec::new();
         for (lease, next) in &mut self.held {
@@ -100,7 +100,8 @@ impl Pretender {
     }
 }
 
-/// Returns the units of a job, which all pretenders share: a large board takes seconds.
+/// Returns the decomposition of a job, which all simulated workers share, because planning a large
+/// board takes seconds.
 fn decomposed(text: &str) -> (JobHash, Arc<Decomposition>) {
     static KNOWN: Mutex<Option<HashMap<JobHash, Arc<Decomposition>>>> = Mutex::new(None);
     let job: Job = text.parse().expect("a job's text");
@@ -113,7 +114,8 @@ fn decomposed(text: &str) -> (JobHash, Arc<Decomposition>) {
     (hash, Arc::clone(made))
 }
 
-/// Returns the result that every pretender would get for this unit, or for the sub-ranges that the lease names.
+/// Returns the result that every simulated worker gives for this unit, or for the sub-ranges that
+/// the lease names.
 fn pretended(
     lease: &Assignment,
     unit: u64,
@@ -128,7 +130,7 @@ fn pretended(
         parts.merge(&sub_range).expect("small");
         sub_sums.push(sub_range.total().expect("agrees").thirds());
     }
-    // The coordinator knows who calls.
+    // The coordinator fills these in: it knows the caller.
     let (worker, owner) = (String::new(), String::new());
     let source = Source {
         worker,
@@ -149,7 +151,7 @@ fn pretended(
     }
 }
 
-/// Returns nonsense for a range of prefixes that its limits allow.
+/// Returns invented counts for a range of prefixes, within its limits.
 fn invented(decomposition: &Decomposition, range: Range<u64>) -> Parts {
     let seed = range.start;
     let limits = decomposition.limits(range);

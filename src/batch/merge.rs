@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::plan_file::PlanFile;
-use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, EnterError, Seen};
+use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, EnterError, ReadOnlyBytes};
 use crate::decomposition::JobHash;
-use crate::engine::Part;
+use crate::engine::JobPart;
 use crate::kernel::{KernelError, KernelKind, count_parts};
 use crate::tally::{Tally, TallyError};
 
@@ -30,22 +30,22 @@ pub fn unfinished_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
 ///
 /// # Errors
 /// The file cannot be read, or is damaged.
-pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, CheckpointError> {
-    let file = Checkpoint::look(path)?;
-    let whole = || !file.book().missing().any(|unit| part.has(unit));
+pub fn is_whole(path: &Path, plan: &PlanFile, part: JobPart) -> Result<bool, CheckpointError> {
+    let file = Checkpoint::read(path)?;
+    let whole = || !file.completed().missing().any(|unit| part.has(unit));
     Ok(file.job().is_some_and(|job| job.hash() == plan.job().hash()) && whole())
 }
 
 /// The merged results.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedResults {
     /// The number of files read.
     pub files: usize,
     /// The parts with missing units, each with the number of these.
     pub gaps: BTreeMap<u64, u64>,
     /// Files with conflicting content, each with a description.
     pub conflicts: Vec<(PathBuf, String)>,
-    book: CompletedUnits,
+    completed: CompletedUnits,
 }
 
 /// The error returned when results cannot be merged.
@@ -59,7 +59,7 @@ pub enum MergeError {
     Checkpoint(#[from] CheckpointError),
 }
 
-impl Merged {
+impl MergedResults {
     /// Adds up all results in `folder`, which is not changed, so the operation is idempotent.
     ///
     /// # Errors
@@ -76,33 +76,33 @@ impl Merged {
             files: paths.len(),
             gaps: BTreeMap::new(),
             conflicts: Vec::new(),
-            book: CompletedUnits::new(units),
+            completed: CompletedUnits::new(units),
         };
         for path in paths {
-            if let Err(why) = merged.add(plan.job().hash(), &Checkpoint::look(&path)?) {
+            if let Err(why) = merged.add(plan.job().hash(), &Checkpoint::read(&path)?) {
                 merged.conflicts.push((path, why));
             }
         }
-        for unit in merged.book.missing() {
+        for unit in merged.completed.missing() {
             *merged.gaps.entry(unit % plan.parts()).or_default() += 1;
         }
         Ok(merged)
     }
 
-    fn add(&mut self, wanted: JobHash, file: &Checkpoint<Seen>) -> Result<(), String> {
-        let found = file.job().ok_or("it holds nothing")?;
+    fn add(&mut self, wanted: JobHash, file: &Checkpoint<ReadOnlyBytes>) -> Result<(), String> {
+        let found = file.job().ok_or("it is empty")?;
         if found.hash() != wanted {
-            return Err(format!("it is of another job ({found})"));
+            return Err(format!("it belongs to another job ({found})"));
         }
-        for (unit, tally) in file.book().finished() {
-            self.book.enter(unit, tally).map_err(|error| error.to_string())?;
+        for (unit, tally) in file.completed().finished() {
+            self.completed.enter(unit, tally).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
 
     /// Returns the number of counted units.
     pub fn done(&self) -> u64 {
-        self.book.done()
+        self.completed.done()
     }
 
     /// Returns the sum of all units.
@@ -110,7 +110,7 @@ impl Merged {
     /// # Errors
     /// Units are missing.
     pub fn total(&self) -> Result<&Tally, EnterError> {
-        self.book.total()
+        self.completed.total()
     }
 
     /// Counts the mirror images of `units` on this machine; returns the units whose counts differ.
@@ -129,7 +129,7 @@ impl Merged {
         let mut differ = Vec::new();
         for (number, &unit) in units.iter().enumerate() {
             let counted = count_parts(&mut *kernel, &image, image.unit(unit))?.total()?;
-            let entered = self.book.result(unit);
+            let entered = self.completed.result(unit);
             if entered.is_none_or(|tally| tally.thirds() != counted.thirds()) {
                 differ.push(unit);
             }

@@ -10,6 +10,6 @@ mod merge;
 mod plan_file;
 mod scripts;
 
-pub use merge::{MergeError, Merged, RecountError, is_whole, result_file, unfinished_file};
+pub use merge::{MergeError, MergedResults, RecountError, is_whole, result_file, unfinished_file};
 pub use plan_file::{MOST_PARTS, PlanFile, PlanFileError};
-pub use scripts::{Htcondor, Kubernetes, Shared, Slurm};
+pub use scripts::{Htcondor, Kubernetes, Slurm, TaskSettings};

@@ -6,8 +6,8 @@
 //! {"format":"nqueens-plan/1","job":"nqueens-job/1 piece=queen n=22 …","job_hash":"9f3c…","units":31234,"parts":500}
 //! ```
 //!
-//! Part i of K (from 0) consists of the units i, i + K, i + 2K, …: neighbouring units are similar,
-//! so that all parts take about equally long.
+//! Part i of K (from 0) consists of the units i, i + K, i + 2K, …. Neighbouring units are similar,
+//! so all parts take about the same time.
 
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, AtomicFile};
 use crate::decomposition::{Decomposition, Job, JobHash};
-use crate::engine::Part;
+use crate::engine::JobPart;
 
 const FORMAT: &str = "nqueens-plan/1";
 
@@ -27,8 +27,8 @@ const LARGEST_FILE: u64 = 16 << 20;
 /// The maximum number of parts: the largest array that schedulers accept.
 pub const MOST_PARTS: u64 = 1_000_000;
 
-/// A plan. Its job is decomposed again where it is used, and must have the same number of units
-/// there.
+/// A plan. Each program that reads it decomposes the job again, and must get the same number of
+/// units.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     decomposition: Decomposition,
@@ -49,7 +49,7 @@ pub enum PlanFileError {
         source: io::Error,
     },
     /// The file is not a plan, or was changed.
-    #[error("{path} is not a plan that can be used: {why}; nqueens plan N --out FILE writes one", path = .path.display())]
+    #[error("{path} is not a usable plan: {why}; create one with nqueens plan N --out FILE", path = .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -103,8 +103,8 @@ impl PlanFile {
     ///
     /// # Errors
     /// There is no such part.
-    pub const fn part(&self, index: u64) -> Result<Part, PlanFileError> {
-        match Part::new(index, self.parts) {
+    pub const fn part(&self, index: u64) -> Result<JobPart, PlanFileError> {
+        match JobPart::new(index, self.parts) {
             Some(part) => Ok(part),
             None => Err(PlanFileError::NoSuchPart { index, parts: self.parts }),
         }
@@ -155,25 +155,25 @@ impl PlanFile {
             serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
         if content.format != FORMAT {
             return Err(unusable(format!(
-                "it has format {}, and this program reads {FORMAT}",
+                "it has format {}, but this program reads {FORMAT}",
                 content.format
             )));
         }
         let job: Job = content.job.parse().map_err(|error| unusable(format!("{error}")))?;
         if job.hash() != content.job_hash {
-            return Err(unusable("its job is not the one that it names".to_owned()));
+            return Err(unusable("its job hash does not match its job".to_owned()));
         }
         let decomposition = Decomposition::new(job);
         let units = decomposition.units();
         if units != content.units {
             return Err(unusable(format!(
-                "it says {} units, and its job has {units}",
+                "it states {} units, but its job has {units}",
                 content.units
             )));
         }
         if content.parts.get() > units.max(1) {
             return Err(unusable(format!(
-                "it has {} parts, and its job {units} units",
+                "it has {} parts, but its job has only {units} units",
                 content.parts
             )));
         }

@@ -9,7 +9,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 /// The settings common to all schedulers.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub struct TaskSettings {
     /// The board size, for names.
     pub n: usize,
     /// The number of parts of the plan.
@@ -24,7 +24,7 @@ pub struct Shared {
     pub program: String,
 }
 
-impl Shared {
+impl TaskSettings {
     fn name(&self) -> String {
         format!("nqueens-{}", self.n)
     }
@@ -48,7 +48,7 @@ fn yaml(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct Slurm {
     /// The common settings.
-    pub shared: Shared,
+    pub settings: TaskSettings,
     /// The absolute path of the folder: it contains `plan.json`, and receives results and logs.
     pub folder: String,
     /// The time limit of a task, in Slurm's format.
@@ -60,13 +60,13 @@ pub struct Slurm {
 impl Slurm {
     /// Returns `array.sbatch`, which runs one part in each task.
     pub fn array(&self) -> String {
-        let Self { shared, folder, time, partition } = self;
-        let at_once = shared.at_once.map(|most| format!("%{most}")).unwrap_or_default();
+        let Self { settings, folder, time, partition } = self;
+        let at_once = settings.at_once.map(|most| format!("%{most}")).unwrap_or_default();
         let mut text = String::from("#!/bin/bash\n");
-        let _ = writeln!(text, "#SBATCH --job-name={}", shared.name());
-        let _ = writeln!(text, "#SBATCH --array=0-{}{at_once}", shared.last());
-        let _ = writeln!(text, "#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}", shared.cpus);
-        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time={time}", shared.memory_mib);
+        let _ = writeln!(text, "#SBATCH --job-name={}", settings.name());
+        let _ = writeln!(text, "#SBATCH --array=0-{}{at_once}", settings.last());
+        let _ = writeln!(text, "#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}", settings.cpus);
+        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time={time}", settings.memory_mib);
         if let Some(partition) = partition {
             let _ = writeln!(text, "#SBATCH --partition={partition}");
         }
@@ -93,22 +93,22 @@ esac
 exit "$code"
 "#,
             folder = quoted(folder),
-            program = quoted(&shared.program),
+            program = quoted(&settings.program),
         );
         text
     }
 
     /// Returns `merge.sbatch`, which merges the results once all parts are done.
     pub fn merge(&self) -> String {
-        let Self { shared, folder, partition, .. } = self;
+        let Self { settings, folder, partition, .. } = self;
         let mut text = String::from("#!/bin/bash\n");
-        let _ = writeln!(text, "#SBATCH --job-name={}-merge\n#SBATCH --ntasks=1", shared.name());
-        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time=01:00:00", shared.memory_mib);
+        let _ = writeln!(text, "#SBATCH --job-name={}-merge\n#SBATCH --ntasks=1", settings.name());
+        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time=01:00:00", settings.memory_mib);
         if let Some(partition) = partition {
             let _ = writeln!(text, "#SBATCH --partition={partition}");
         }
         let _ = writeln!(text, "#SBATCH --output={folder}/total.txt\n");
-        let (folder, program) = (quoted(folder), quoted(&shared.program));
+        let (folder, program) = (quoted(folder), quoted(&settings.program));
         let _ = writeln!(
             text,
             "folder={folder}\n{program} merge \"$folder/plan.json\" \"$folder/results\" --recount 10"
@@ -120,7 +120,7 @@ exit "$code"
     pub fn submit(&self) -> String {
         format!(
             r#"#!/bin/sh
-# Submits all parts, and the merge after them. Again after failures: parts that are done are not counted again.
+# Submits all parts, and then the merge. May be repeated after failures: finished parts are not counted again.
 set -eu
 folder={}
 mkdir -p "$folder/log" "$folder/results"
@@ -137,7 +137,7 @@ echo "array job $array, merge job $merge; the total will be in $folder/total.txt
 #[derive(Clone, Debug)]
 pub struct Kubernetes {
     /// The common settings.
-    pub shared: Shared,
+    pub settings: TaskSettings,
     /// The image with the program.
     pub image: String,
     /// The name of a PersistentVolumeClaim that many pods can write to.
@@ -149,12 +149,12 @@ pub struct Kubernetes {
 impl Kubernetes {
     /// Returns the manifests: the plan, the job that counts, the job that merges.
     pub fn manifests(&self) -> String {
-        let Self { shared, image, claim, plan } = self;
-        let name = shared.name();
-        let parallelism = shared.at_once.map_or(shared.parts, |most| most.min(shared.parts));
+        let Self { settings, image, claim, plan } = self;
+        let name = settings.name();
+        let parallelism = settings.at_once.map_or(settings.parts, |most| most.min(settings.parts));
         let job = |name: &str, spec: &str, arguments: &[&str]| {
             let command: Vec<String> =
-                [&shared.program[..]].iter().chain(arguments).map(|word| yaml(word)).collect();
+                [&settings.program[..]].iter().chain(arguments).map(|word| yaml(word)).collect();
             format!(
                 r#"---
 apiVersion: batch/v1
@@ -204,14 +204,14 @@ spec:
 "#,
                 image = yaml(image),
                 command = command.join(", "),
-                cpus = shared.cpus,
-                memory = shared.memory_mib,
-                plan_name = shared.name(),
+                cpus = settings.cpus,
+                memory = settings.memory_mib,
+                plan_name = settings.name(),
                 claim = yaml(claim),
             )
         };
         let folder = format!("/results/{name}");
-        let threads = shared.cpus.to_string();
+        let threads = settings.cpus.to_string();
         // Pods that were evicted, or that exit with "try again", do not count as failures of their
         // index.
         let spec = format!(
@@ -235,7 +235,7 @@ spec:
         onPodConditions:
           - type: DisruptionTarget
             status: "True""#,
-            shared.parts
+            settings.parts
         );
         let config = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  plan.json: {}\n",
@@ -254,7 +254,7 @@ spec:
 #[derive(Clone, Debug)]
 pub struct Htcondor {
     /// The common settings.
-    pub shared: Shared,
+    pub settings: TaskSettings,
     /// The absolute path of the folder: it contains `plan.json`, and receives results and logs.
     pub folder: String,
 }
@@ -262,9 +262,9 @@ pub struct Htcondor {
 impl Htcondor {
     /// Returns the submit file.
     pub fn submit(&self) -> String {
-        let Self { shared, folder } = self;
+        let Self { settings, folder } = self;
         let most =
-            shared.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
+            settings.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
         format!(
             r#"# {name}: condor_submit nqueens.sub; then, once all are done: {program} merge {folder}/plan.json {folder}/results
 universe = vanilla
@@ -278,19 +278,19 @@ request_memory = {memory}MB
 log = {folder}/log/nqueens.log
 output = {folder}/log/$(Process).txt
 error = {folder}/log/$(Process).err
-# It keeps what it has when it is told to stop.
+# On SIGTERM a task keeps its results and exits.
 kill_sig = SIGTERM
-# 75 and 85: again; any other failure: somebody has to look.
+# 75 and 85: run again; any other failure: hold the task for inspection.
 on_exit_remove = (ExitBySignal == False) && (ExitCode == 0)
 on_exit_hold = (ExitBySignal == False) && (ExitCode != 0) && (ExitCode != 75) && (ExitCode != 85)
-on_exit_hold_reason = "trying again is of no use; see the .err file"
+on_exit_hold_reason = "a retry is useless; see the .err file"
 {most}queue {parts}
 "#,
-            name = shared.name(),
-            program = shared.program,
-            cpus = shared.cpus,
-            memory = shared.memory_mib,
-            parts = shared.parts,
+            name = settings.name(),
+            program = settings.program,
+            cpus = settings.cpus,
+            memory = settings.memory_mib,
+            parts = settings.parts,
         )
     }
 }

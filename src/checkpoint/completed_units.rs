@@ -54,7 +54,7 @@ pub enum EnterError {
         source: TallyError,
     },
     /// A time that is negative or not finite; JSON cannot represent the latter.
-    #[error("unit {0} took a time that is no number of seconds from 0 on")]
+    #[error("unit {0} has an invalid time; it must be a finite number of seconds, at least 0")]
     Elapsed(u64),
     /// The total was requested before all units were finished.
     #[error("{missing} of {units} units are missing")]
@@ -91,7 +91,7 @@ impl CompletedUnits {
     /// Removes the result of a unit that is no longer trusted; the unit is open again.
     pub fn reopen(&mut self, unit: u64) {
         if let Some(tally) = self.finished.get(&unit)
-            && self.total.take_back(tally).is_ok()
+            && self.total.subtract(tally).is_ok()
         {
             self.finished.remove(&unit);
         }
@@ -196,65 +196,68 @@ mod tests {
 
     #[test]
     fn each_unit_counts_once_and_a_total_needs_all() {
-        let mut book = CompletedUnits::new(3);
-        assert_eq!(book.enter(2, &tally(5)), Ok(true));
-        assert_eq!(book.enter(2, &tally(5)), Ok(false));
+        let mut completed = CompletedUnits::new(3);
+        assert_eq!(completed.enter(2, &tally(5)), Ok(true));
+        assert_eq!(completed.enter(2, &tally(5)), Ok(false));
         let mut by_another_kernel = Tally::default();
         by_another_kernel.add(3, 5u64, Residues::of(5), 99).expect("fits");
-        assert_eq!(book.enter(2, &by_another_kernel), Ok(false));
-        assert_eq!(book.so_far().nodes(), 1);
-        assert_eq!(book.enter(0, &tally(7)), Ok(true));
-        assert_eq!((book.done(), book.has(2), book.has(1)), (2, true, false));
-        assert_eq!(book.missing().collect::<Vec<_>>(), [1]);
-        assert_eq!(book.total(), Err(EnterError::Incomplete { missing: 1, units: 3 }));
-        assert_eq!(book.enter(1, &tally(1)), Ok(true));
-        assert_eq!(book.total().map(Tally::solutions), Ok(Ok(13)));
+        assert_eq!(completed.enter(2, &by_another_kernel), Ok(false));
+        assert_eq!(completed.so_far().nodes(), 1);
+        assert_eq!(completed.enter(0, &tally(7)), Ok(true));
+        assert_eq!((completed.done(), completed.has(2), completed.has(1)), (2, true, false));
+        assert_eq!(completed.missing().collect::<Vec<_>>(), [1]);
+        assert_eq!(completed.total(), Err(EnterError::Incomplete { missing: 1, units: 3 }));
+        assert_eq!(completed.enter(1, &tally(1)), Ok(true));
+        assert_eq!(completed.total().map(Tally::solutions), Ok(Ok(13)));
     }
 
     #[test]
-    fn a_result_that_cannot_be_is_refused_and_changes_nothing() {
-        let mut book = CompletedUnits::new(2);
-        assert_eq!(book.enter(1, &tally(4)), Ok(true));
-        let before = *book.so_far();
-        assert_eq!(book.enter(2, &tally(1)), Err(EnterError::NoSuchUnit { unit: 2, units: 2 }));
-        assert_eq!(book.enter(1, &tally(9)), Err(EnterError::Conflict(1)));
+    fn an_impossible_result_is_refused_and_changes_nothing() {
+        let mut completed = CompletedUnits::new(2);
+        assert_eq!(completed.enter(1, &tally(4)), Ok(true));
+        let before = *completed.so_far();
+        assert_eq!(
+            completed.enter(2, &tally(1)),
+            Err(EnterError::NoSuchUnit { unit: 2, units: 2 })
+        );
+        assert_eq!(completed.enter(1, &tally(9)), Err(EnterError::Conflict(1)));
         let mut lying = Tally::default();
         lying.add(3, 92u32, Residues::of(93), 0).expect("fits");
-        assert!(matches!(book.enter(0, &lying), Err(EnterError::Tally { unit: 0, .. })));
-        assert_eq!((*book.so_far(), book.done()), (before, 1));
+        assert!(matches!(completed.enter(0, &lying), Err(EnterError::Tally { unit: 0, .. })));
+        assert_eq!((*completed.so_far(), completed.done()), (before, 1));
     }
 
     #[test]
-    fn what_is_new_in_a_batch_is_known_before_it_is_entered() {
+    fn new_units_of_a_batch_are_known_before_it_is_recorded() {
         let unit = |unit, completions| FinishedUnit {
             unit,
             tally: tally(completions),
             elapsed_s: 0.5,
             kernel: "scalar".into(),
         };
-        let mut book = CompletedUnits::new(4);
-        assert_eq!(book.enter(1, &tally(4)), Ok(true));
+        let mut completed = CompletedUnits::new(4);
+        assert_eq!(completed.enter(1, &tally(4)), Ok(true));
         let batch = [unit(0, 7), unit(1, 4), unit(3, 9), unit(0, 7)];
         let new: Vec<u64> =
-            book.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
-        assert_eq!((new, book.done()), (vec![0, 3], 1));
-        assert_eq!(book.new_among(&[unit(1, 5)]), Err(EnterError::Conflict(1)));
-        assert_eq!(book.new_among(&[unit(0, 5), unit(0, 6)]), Err(EnterError::Conflict(0)));
+            completed.new_among(&batch).expect("valid").iter().map(|f| f.unit).collect();
+        assert_eq!((new, completed.done()), (vec![0, 3], 1));
+        assert_eq!(completed.new_among(&[unit(1, 5)]), Err(EnterError::Conflict(1)));
+        assert_eq!(completed.new_among(&[unit(0, 5), unit(0, 6)]), Err(EnterError::Conflict(0)));
         assert_eq!(
-            book.new_among(&[unit(4, 5)]),
+            completed.new_among(&[unit(4, 5)]),
             Err(EnterError::NoSuchUnit { unit: 4, units: 4 })
         );
         for elapsed_s in [f64::NAN, f64::INFINITY, -1.0] {
             let timed = FinishedUnit { elapsed_s, ..unit(0, 5) };
-            assert_eq!(book.new_among(&[timed]), Err(EnterError::Elapsed(0)));
+            assert_eq!(completed.new_among(&[timed]), Err(EnterError::Elapsed(0)));
         }
     }
 
     #[test]
     fn a_job_of_any_number_of_units_takes_only_the_memory_of_the_finished_ones() {
-        let mut book = CompletedUnits::new(u64::MAX);
-        assert_eq!(book.enter(u64::MAX - 1, &tally(4)), Ok(true));
-        assert_eq!(book.missing().next(), Some(0));
-        assert!(book.total().is_err());
+        let mut completed = CompletedUnits::new(u64::MAX);
+        assert_eq!(completed.enter(u64::MAX - 1, &tally(4)), Ok(true));
+        assert_eq!(completed.missing().next(), Some(0));
+        assert!(completed.total().is_err());
     }
 }

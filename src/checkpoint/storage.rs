@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::atomic_file;
 
-/// Upper limit of the size of a checkpoint, in bytes; that of a job of a million units is smaller.
+/// The maximum size of a checkpoint in bytes. A job of a million units needs less.
 pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 /// A growing sequence of bytes that can be made durable.
@@ -36,7 +36,7 @@ pub struct DiskFile(File);
 
 impl DiskFile {
     /// Opens or creates the file at `path` and locks it. Returns `Ok(None)` if another process has
-    /// locked it. The lock is on the file itself and ends with the process, however that ends.
+    /// locked it. The lock is on the file itself, and the system releases it when the process ends.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened for reading and writing, or is not a regular
@@ -53,7 +53,7 @@ impl DiskFile {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // A file with content has had a header, so its directory entry is durable.
+        // A file with content was opened while it was empty, so its directory entry is durable.
         if metadata.len() == 0 {
             atomic_file::sync_directory_of(path)?;
         }

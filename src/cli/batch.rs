@@ -7,77 +7,85 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::args::Board;
 use super::plan::parts;
-use super::problem::Board;
-use super::report::counted;
 use super::{Exit, Failure, print};
 use crate::atomic_file::{self, AtomicFile};
-use crate::batch::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
+use crate::batch::{Htcondor, Kubernetes, PlanFile, Slurm, TaskSettings};
 use crate::engine::plan_for_campaign;
+use crate::report::counted;
 
-/// What all of them are told.
+/// The arguments that all batch systems share.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
     #[command(flatten)]
     board: Board,
-    /// Into how many tasks; fewer if the job cannot be cut so fine.
+    /// The number of parts to split the count into, one per task; fewer if the count has fewer
+    /// units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
-    /// Cores of a task.
+    /// The number of cores per task.
     #[arg(long, value_name = "CORES", default_value = "1")]
     cpus: NonZeroU32,
-    /// Memory of a task, in MiB.
+    /// The memory per task, in MiB.
     #[arg(long, value_name = "MIB", default_value = "512")]
     memory: NonZeroU32,
-    /// The most tasks at the same time.
+    /// The maximum number of tasks that run at the same time (default: no limit).
     #[arg(long, value_name = "TASKS")]
     at_once: Option<NonZeroU64>,
-    /// The folder for the plan and the scripts; nqueens-N if not given.
+    /// The directory for the plan and the scripts (default: nqueens-N).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The program, as tasks call it; this one if not given (for kubernetes: nqueens).
+    /// The path of the program within a task (default: this program; for kubernetes, nqueens).
     #[arg(long, value_name = "PATH")]
     program: Option<String>,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Write the scripts of a Slurm array job that counts a board, one part a task, and then merges. The folder must be one that all
-/// nodes see.
+/// Write the scripts of a Slurm array job that counts a board.
+///
+/// Each task counts one part, and a last job merges the parts. The directory must be shared by all
+/// nodes.
 #[derive(Debug, clap::Args)]
 pub(super) struct SlurmArgs {
     #[command(flatten)]
     common: Common,
-    /// The most time for a task, as Slurm writes it; a task that needs more goes on where it was.
+    /// The time limit of a task, in the format of Slurm. A task that exceeds it is requeued and
+    /// resumes.
     #[arg(long, value_name = "TIME", default_value = "01:00:00", value_parser = slurm_time)]
     time: String,
-    /// The partition.
+    /// The Slurm partition (default: that of the cluster).
     #[arg(long, value_name = "NAME", value_parser = plain)]
     partition: Option<String>,
 }
 
-/// Write the manifests of a Kubernetes Indexed Job that counts a board, one part an index, and of the job that merges.
+/// Write the manifests of a Kubernetes Indexed Job that counts a board.
+///
+/// Each index counts one part, and a second job merges the parts.
 #[derive(Debug, clap::Args)]
 pub(super) struct KubernetesArgs {
     #[command(flatten)]
     common: Common,
-    /// The image with the program.
+    /// The container image with the program.
     #[arg(long, value_name = "IMAGE", default_value = "nqueens:latest")]
     image: String,
-    /// The PersistentVolumeClaim for the results, to which many pods can write.
+    /// The PersistentVolumeClaim for the results; its access mode must be ReadWriteMany.
     #[arg(long, value_name = "NAME", default_value = "nqueens", value_parser = plain)]
     claim: String,
 }
 
-/// Write an HTCondor submit file that counts a board, one part a job. The folder must be one that all machines see.
+/// Write an HTCondor submit file that counts a board.
+///
+/// Each job counts one part. The directory must be shared by all machines.
 #[derive(Debug, clap::Args)]
 pub(super) struct HtcondorArgs {
     #[command(flatten)]
     common: Common,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     job: String,
@@ -93,25 +101,25 @@ fn slurm_time(text: &str) -> Result<String, String> {
     if good {
         Ok(text.to_owned())
     } else {
-        Err(format!("'{text}' is no time for Slurm; write minutes, HH:MM:SS or D-HH:MM:SS"))
+        Err(format!("invalid Slurm time '{text}'; use minutes, HH:MM:SS or D-HH:MM:SS"))
     }
 }
 
-/// Reads a name that needs no quoting anywhere.
+/// Parses a name that needs no quoting.
 fn plain(text: &str) -> Result<String, String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b',');
     if !text.is_empty() && text.bytes().all(good) {
         Ok(text.to_owned())
     } else {
-        Err(format!("'{text}' is no name; letters, digits, '-', '_' and '.' are taken"))
+        Err(format!("invalid name '{text}'; use letters, digits, '-', '_', '.' and ','"))
     }
 }
 
-/// The plan, its folder, and what all scripts have in common.
-struct Begun {
+/// A plan with the directory and the common parts of its scripts.
+struct ScriptWriter {
     plan: PlanFile,
     folder: PathBuf,
-    shared: Shared,
+    shared: TaskSettings,
     files: Vec<String>,
 }
 
@@ -120,13 +128,13 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
 }
 
 impl Common {
-    fn begin(&self, program: &str) -> Result<Begun, Failure> {
+    fn start(&self, program: &str) -> Result<ScriptWriter, Failure> {
         let problem = self.board.problem()?;
         let plan = PlanFile::new(plan_for_campaign(&problem).map_err(Failure::usage)?, self.units);
         let folder = self.out.clone().unwrap_or_else(|| format!("nqueens-{}", problem.n()).into());
         fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| unusable(&folder, &error))?;
-        let shared = Shared {
+        let shared = TaskSettings {
             n: problem.n(),
             parts: plan.parts(),
             cpus: self.cpus,
@@ -134,25 +142,25 @@ impl Common {
             at_once: self.at_once,
             program: self.program.clone().unwrap_or_else(|| program.to_owned()),
         };
-        let mut begun = Begun { plan, folder, shared, files: Vec::new() };
-        let text = begun.plan.text();
-        let path = begun.folder.join("plan.json");
-        let another = match atomic_file::read_text(&path, text.len() as u64) {
+        let mut scripts = ScriptWriter { plan, folder, shared, files: Vec::new() };
+        let text = scripts.plan.text();
+        let path = scripts.folder.join("plan.json");
+        let differs = match atomic_file::read_text(&path, text.len() as u64) {
             Ok(other) => other != text,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
-        if another {
+        if differs {
             return Err(Failure::usage(format!(
-                "{} is another plan; give another --out",
+                "{} is a different plan; choose another directory with --out",
                 path.display()
             )));
         }
-        begun.write("plan.json", &text)?;
-        Ok(begun)
+        scripts.write("plan.json", &text)?;
+        Ok(scripts)
     }
 
-    fn tell(&self, begun: &Begun, next: &str) -> Result<Exit, Failure> {
-        let Begun { plan, files, shared, .. } = begun;
+    fn print_files(&self, scripts: &ScriptWriter, next: &str) -> Result<Exit, Failure> {
+        let ScriptWriter { plan, files, shared, .. } = scripts;
         let text = if self.json {
             let report = Report {
                 job: plan.job().hash().to_string(),
@@ -171,8 +179,8 @@ impl Common {
     }
 }
 
-impl Begun {
-    /// The folder, for scripts in which names with spaces cannot stand everywhere.
+impl ScriptWriter {
+    /// Returns the directory, for scripts that cannot quote it everywhere.
     fn plain_folder(&self) -> Result<String, Failure> {
         plain_path(&self.folder)
     }
@@ -187,60 +195,62 @@ impl Begun {
     }
 }
 
-/// A path as text that needs no quoting.
+/// Returns a path as text, if it needs no quoting.
 fn plain_path(path: &Path) -> Result<String, Failure> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=,@~".contains(&byte);
     let text = path.to_str().filter(|text| text.bytes().all(good));
     text.map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!(
-            "the path {} cannot stand in such a script; only letters, digits and '-' can",
+            "the path {} cannot be written into the script; use letters, digits and any of /._-+=,@~",
             path.display()
         ))
     })
 }
 
-/// This program, as others on machines like this one can call it.
+/// Returns the path of this program.
 fn this_program() -> String {
     let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
     program.unwrap_or_else(|| "nqueens".to_owned())
 }
 
 pub(super) fn slurm(args: &SlurmArgs) -> Result<Exit, Failure> {
-    let mut begun = args.common.begin(&this_program())?;
+    let mut scripts = args.common.start(&this_program())?;
     let slurm = Slurm {
-        shared: begun.shared.clone(),
-        folder: begun.plain_folder()?,
+        settings: scripts.shared.clone(),
+        folder: scripts.plain_folder()?,
         time: args.time.clone(),
         partition: args.partition.clone(),
     };
-    begun.write("array.sbatch", &slurm.array())?;
-    begun.write("merge.sbatch", &slurm.merge())?;
-    begun.write("submit.sh", &slurm.submit())?;
-    args.common.tell(&begun, &format!("sh {}/submit.sh", slurm.folder))
+    scripts.write("array.sbatch", &slurm.array())?;
+    scripts.write("merge.sbatch", &slurm.merge())?;
+    scripts.write("submit.sh", &slurm.submit())?;
+    args.common.print_files(&scripts, &format!("sh {}/submit.sh", slurm.folder))
 }
 
 pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
-    let mut begun = args.common.begin("nqueens")?;
+    let mut scripts = args.common.start("nqueens")?;
     let kubernetes = Kubernetes {
-        shared: begun.shared.clone(),
+        settings: scripts.shared.clone(),
         image: args.image.clone(),
         claim: args.claim.clone(),
-        plan: begun.plan.text(),
+        plan: scripts.plan.text(),
     };
-    begun.write("job.yaml", &kubernetes.manifests())?;
-    args.common
-        .tell(&begun, &format!("kubectl apply -f {}", begun.folder.join("job.yaml").display()))
+    scripts.write("job.yaml", &kubernetes.manifests())?;
+    args.common.print_files(
+        &scripts,
+        &format!("kubectl apply -f {}", scripts.folder.join("job.yaml").display()),
+    )
 }
 
 pub(super) fn htcondor(args: &HtcondorArgs) -> Result<Exit, Failure> {
-    let mut begun = args.common.begin(&this_program())?;
-    let folder = begun.plain_folder()?;
-    plain_path(Path::new(&begun.shared.program))?;
+    let mut scripts = args.common.start(&this_program())?;
+    let folder = scripts.plain_folder()?;
+    plain_path(Path::new(&scripts.shared.program))?;
     for name in ["log", "results"] {
-        let path = begun.folder.join(name);
+        let path = scripts.folder.join(name);
         fs::create_dir_all(&path).map_err(|error| unusable(&path, &error))?;
     }
-    let htcondor = Htcondor { shared: begun.shared.clone(), folder: folder.clone() };
-    begun.write("nqueens.sub", &htcondor.submit())?;
-    args.common.tell(&begun, &format!("condor_submit {folder}/nqueens.sub"))
+    let htcondor = Htcondor { settings: scripts.shared.clone(), folder: folder.clone() };
+    scripts.write("nqueens.sub", &htcondor.submit())?;
+    args.common.print_files(&scripts, &format!("condor_submit {folder}/nqueens.sub"))
 }

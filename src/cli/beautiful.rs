@@ -7,72 +7,78 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
-use super::check::LARGEST_FILE;
 use super::first::{board_size, interrupted};
-use super::max_work::{self, MaxWork};
+use super::max_work::{self, MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
-use super::report::counted;
-use super::solution_output::{Format, Shape, draw, object};
+use super::solution_output::{Format, OutputArgs, draw, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::beautiful::PartialProof;
-use crate::proof::{self, Meter, ProofError};
+use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
-use crate::solver::beautiful::resume::ResumeError;
+use crate::report::counted;
 use crate::solver::beautiful::{
-    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume,
+    Exact, Query, Stage, all_equally_beautiful, resume, resume_most_beautiful,
 };
 use crate::solver::ilp::most_beautiful;
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
-/// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
-/// lexicographically smallest; with a proof in integers that no solution has a smaller list.
+/// Find a most beautiful solution, and prove that it is one.
+///
+/// The square in row i and column j costs (2i−n−1)² + (2j−n−1)². A solution is most beautiful if
+/// the costs of its squares, sorted from the largest, are lexicographically smallest. The proof is
+/// in exact integers.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
 pub(super) struct Args {
-    /// The board size.
+    /// The board size, from 0 to 250.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     /// The method: exact or ilp.
     #[arg(long, default_value_t = Method::Exact)]
     method: Method,
-    /// What a square costs, u and v being its distances from the centre in half squares: euclidean (u² + v²), manhattan
-    /// (|u| + |v|) or chebyshev (the larger one) (exact).
+    /// The cost of a square: euclidean (u² + v²), manhattan (u + v) or chebyshev (the larger of u
+    /// and v). u and v are its vertical and horizontal distances from the centre of the board, in
+    /// half squares. Other norms than euclidean need --method exact.
     #[arg(long, default_value_t = Norm::Euclidean)]
     norm: Norm,
-    /// Among the doubly symmetric solutions only, those that quarter turns do not change (exact).
+    /// Consider only doubly symmetric solutions, which quarter turns do not change. Needs --method
+    /// exact.
     #[arg(long)]
     symmetric: bool,
-    /// All solutions with the smallest list, and how many there are (exact).
+    /// Print all most beautiful solutions, and their number. Needs --method exact.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     solver: SolverChoice,
-    /// Write a certificate, which nqueens check proves again (exact).
+    /// Write a certificate to FILE; verify it with nqueens check. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Keep what is proved in this file, and go on from it if it is there (exact).
+    /// Save the progress of the proof to FILE, and resume from it if it exists. Needs --method
+    /// exact.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     max_work: MaxWork,
-    /// Draw the solution on the rings of equal cost into this file.
+    /// Draw the solution with the rings of equal cost, and write it to FILE as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// The same as a PNG.
+    /// Draw the solution with the rings of equal cost, and write it to FILE as PNG.
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Threads (exact); all cores by default.
+    /// The number of threads (default: one per core). Needs --method exact.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Stop after this time, the check of the certificate included, with the best that was found: a number and s, m or h.
+    /// Stop after this time and print the best solution found: a number and s, m or h. The time
+    /// includes the check of the certificate.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
-    /// Show no progress.
+    output: OutputArgs,
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }
@@ -106,22 +112,20 @@ impl FromStr for Method {
         match text {
             "exact" => Ok(Self::Exact),
             "ilp" => Ok(Self::Ilp),
-            _ => Err(format!(
-                "'{text}' is not a method for the most beautiful solution; choose exact or ilp"
-            )),
+            _ => Err(format!("invalid method '{text}'; choose exact or ilp")),
         }
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let format = args.shape.format(Piece::Queen, args.n, args.all)?;
+    let format = args.output.format(Piece::Queen, args.n, args.all)?;
     if args.png.is_some() {
         Drawing::Png.fits(Piece::Queen, args.n).map_err(Failure::usage)?;
     }
     if args.method == Method::Ilp {
-        refuse_flags_of_exact(args)?;
+        reject_flags_of_exact(args)?;
     }
-    // Whether files can be written is to be known before the search, not after it.
+    // Files that cannot be written are an error before the search, not after it.
     let files = [&args.certificate, &args.svg, &args.png]
         .map(|path| path.as_deref().map(begin).transpose());
     let [certificate, svg, png] = files;
@@ -131,23 +135,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => Some(args.solver.solver(args.quiet)?),
     };
     let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
-    let question = Question {
+    let query = Query {
         n: args.n,
         norm: args.norm,
         turning: args.symmetric,
         threads: args.threads.map_or_else(cores, usize::from),
     };
-    // A file that cannot be written does not hide the answer.
-    let mut unwritten_at_last = None;
+    // The answer is printed even if a file cannot be written.
+    let mut write_failure = None;
     let (mut answer, mut proof) = match solver {
         Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
         None => {
-            let (exact, failure) = exactly(args, question, &mut terminal)?;
-            unwritten_at_last = failure;
+            let (exact, failure) = exactly(args, query, &mut terminal)?;
+            write_failure = failure;
             (exact.answer, exact.certificate)
         }
     };
-    // There is one only if the answer is proven.
+    // There is a certificate only if the answer is proven.
     if let Some(certificate) = proof.as_deref().filter(|_| args.certificate.is_some())
         && !check(certificate, &answer, &terminal)?
     {
@@ -156,7 +160,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let all = match &answer.found {
         Some(columns) if args.all && answer.is_proven() => {
-            all_as_beautiful(question, columns, &mut terminal).map(Some)
+            all_equally_beautiful(query, columns, &mut terminal).map(Some)
         }
         _ => Ok(None),
     };
@@ -166,81 +170,83 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
         let written = file.finish_with(|out| out.write_all(proof));
         certified = written.is_ok();
-        unwritten_at_last =
-            written.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
+        write_failure = written.err().map(|error| cannot_write(path, &error)).or(write_failure);
     }
     if let Some(placement) = &found {
         for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
             let Some((path, file)) = file else { continue };
             let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
-            unwritten_at_last =
-                drawn.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
+            write_failure = drawn.err().map(|error| cannot_write(path, &error)).or(write_failure);
         }
     }
     let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
     let exit = match all {
-        Ok(Some(all)) => every_one(args, report, &all, format, &terminal),
-        // The best is known and proved; only the list is not complete.
+        Ok(Some(all)) => print_all(args, report, &all, format, &terminal),
+        // The optimum is proven; only the list is not complete.
         Err(doubt) => {
             let report = Report { proven: false, doubt: Some(doubt.to_string()), ..report };
             show(args, &report, found.as_ref(), format, &terminal)
         }
         Ok(None) => show(args, &report, found.as_ref(), format, &terminal),
     };
-    unwritten_at_last.map_or(exit, Err)
+    write_failure.map_or(exit, Err)
 }
 
-/// Checks what is to be written. Returns whether there was time for that.
+/// Checks a certificate before it is written. Returns whether there was time to finish the check.
 fn check(
     certificate: &[u8],
     answer: &Answer<Vec<usize>>,
     terminal: &Terminal,
 ) -> Result<bool, Failure> {
     let refused = |why: &dyn fmt::Display| {
-        let message = format!("the certificate would be refused: {why}; please report it");
+        let message =
+            format!("internal error: the certificate is invalid: {why}; please report this");
         Failure { exit: Exit::CheckFailed, message }
     };
     let is_over = || terminal.is_over();
     match proof::check_within(certificate, &mut Meter::new(None).stopped_by(&is_over)) {
         Ok(proved) if proved.solution == answer.found => Ok(true),
-        Ok(_) => Err(refused(&"it proves another solution")),
+        Ok(_) => Err(refused(&"it proves a different solution")),
         Err(ProofError::Stopped) => Ok(false),
         Err(error) => Err(refused(&error)),
     }
 }
 
-/// By the exact engine, from what an earlier run has proved if there is a file of it; and whether that could not be written
-/// at last.
+/// Runs the exact solver, resuming from the file of `--resume`. Returns its result, and the failure
+/// if that file could not be written at the end.
 fn exactly(
     args: &Args,
-    question: Question,
+    query: Query,
     terminal: &mut Terminal,
 ) -> Result<(Exact, Option<Failure>), Failure> {
     let path = args.resume.as_deref();
-    let begun = path.map(|path| go_on_from(path, &question, args, terminal)).transpose()?.flatten();
-    let mut book = Book { path, written: Instant::now(), failure: None };
-    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
-    if let Some(state) = &exact.state {
-        book.write(state);
+    let partial =
+        path.map(|path| read_partial_proof(path, &query, args, terminal)).transpose()?.flatten();
+    let mut proof_file = ProofFile { path, written: Instant::now(), failure: None };
+    let exact = resume_most_beautiful(query, partial, terminal, &mut |stage| {
+        proof_file.write_if_due(stage)
+    });
+    if let Some(state) = &exact.checkpoint {
+        proof_file.write(state);
     }
-    Ok((exact, book.failure))
+    Ok((exact, proof_file.failure))
 }
 
-/// What the run that wrote `path` had proved; none if there is no such file.
-fn go_on_from(
+/// Reads the partial proof of an earlier run from `path`; `None` if there is no such file.
+fn read_partial_proof(
     path: &Path,
-    question: &Question,
+    query: &Query,
     args: &Args,
     terminal: &Terminal,
 ) -> Result<Option<PartialProof>, Failure> {
     let failure = |error: &dyn fmt::Display| {
-        let message = format!("{} is nothing to go on from: {error}", path.display());
+        let message = format!("cannot resume from {}: {error}", path.display());
         Failure { exit: Exit::File, message }
     };
     let bytes = match atomic_file::read(path, LARGEST_FILE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Whether it can be written is to be known before the search.
+            // A file that cannot be written is an error before the search.
             begin(path)?;
             return Ok(None);
         }
@@ -248,7 +254,7 @@ fn go_on_from(
     };
     let is_over = || terminal.is_over();
     let mut meter = args.max_work.meter().stopped_by(&is_over);
-    let begun = resume::read_within(question, &bytes, &mut meter).map_err(|error| match error {
+    let partial = resume::read_within(query, &bytes, &mut meter).map_err(|error| match error {
         ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
             interrupted(path)
         }
@@ -256,26 +262,29 @@ fn go_on_from(
         error => failure(&error),
     })?;
     if !args.quiet {
-        let levels = counted(begun.level as u128, "level");
-        note(&format!("{}: goes on after {levels} of cost, checked again", path.display()));
+        let levels = counted(partial.level as u128, "level");
+        note(&format!(
+            "{}: resuming after {levels} of cost, which were verified again",
+            path.display()
+        ));
     }
-    Ok(Some(begun))
+    Ok(Some(partial))
 }
 
-/// What is proved is kept at most this often.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
+/// The minimum time between two writes of the file of `--resume`.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// The file of what is proved.
-struct Book<'a> {
+/// The file of `--resume`.
+struct ProofFile<'a> {
     path: Option<&'a Path>,
     written: Instant,
     failure: Option<Failure>,
 }
 
-impl Book<'_> {
-    fn keep(&mut self, stage: &Stage<'_>) {
-        if self.path.is_some() && self.written.elapsed() >= KEEP_EVERY {
-            self.write(&stage.state());
+impl ProofFile<'_> {
+    fn write_if_due(&mut self, stage: &Stage<'_>) {
+        if self.path.is_some() && self.written.elapsed() >= WRITE_EVERY {
+            self.write(&stage.checkpoint());
         }
     }
 
@@ -283,7 +292,7 @@ impl Book<'_> {
         let Some(path) = self.path else { return };
         let written =
             AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
-        self.failure = written.err().map(|error| unwritten(path, &error));
+        self.failure = written.err().map(|error| cannot_write(path, &error));
         self.written = Instant::now();
     }
 }
@@ -293,14 +302,14 @@ fn cores() -> usize {
 }
 
 fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
+    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
 }
 
-fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
+fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
     let given = [
         ("--norm", args.norm != Norm::Euclidean),
         ("--symmetric", args.symmetric),
@@ -312,7 +321,7 @@ fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(_, given)| *given) {
         Some((flag, _)) => {
-            Err(Failure::usage(format!("{flag} is for --method exact, not for {}", args.method)))
+            Err(Failure::usage(format!("{flag} needs --method exact, not {}", args.method)))
         }
         None => Ok(()),
     }
@@ -334,7 +343,7 @@ fn report(
     report
 }
 
-/// Pictures have rings; everything else is as for other answers.
+/// Prints the answer; pictures have rings of equal cost.
 fn show(
     args: &Args,
     report: &Report,
@@ -352,8 +361,8 @@ fn show(
     })
 }
 
-/// Prints all solutions of the smallest fingerprint.
-fn every_one(
+/// Prints all solutions with the smallest fingerprint.
+fn print_all(
     args: &Args,
     report: Report,
     all: &[Vec<usize>],
@@ -373,7 +382,7 @@ fn every_one(
         }
         stream.finish()?;
         if !args.quiet {
-            note(&format!("{} of the smallest fingerprint", counted(count as u128, "solution")));
+            note(&format!("{} with the smallest fingerprint", counted(count as u128, "solution")));
         }
         return Ok(Exit::Done);
     }

@@ -8,59 +8,63 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
+use super::args::{Kernel, board_size, kernel, threads};
 use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
-use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
-use super::report::{Published, counted, rounded};
+use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
+use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
 use crate::board::Piece;
-use crate::engine::{
-    BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare,
-};
-use crate::engine::{Device, find_devices};
+use crate::engine::{CountError, Device, DeviceChoice, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
+use crate::report::{Published, counted, rounded};
 
-/// Compare ways of counting n queens in one run, in turn; every count is held to the published value.
+/// Benchmark the kernels and devices that count n queens.
+///
+/// Runs alternate (A B A B …), and every count is compared with the published value. If n is larger
+/// than 16, the textbook kernel counts n = 16.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 27.
     #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// A kernel to compare with the textbook one: auto (the fastest here, and what is compared if none is
-    /// given), reference, scalar, avx2, avx512 or generic; several: repeat.
+    /// A kernel to compare with the textbook kernel: auto (the fastest that this processor
+    /// supports, and the default), reference, scalar, avx2, avx512 or generic. Repeat the flag for
+    /// several kernels.
     #[arg(long, value_parser = kernel)]
     kernel: Vec<Kernel>,
-    /// Devices to compare besides: auto (every GPU), cpu (none), gpu, or ids from nqueens devices.
+    /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from
+    /// nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// Threads; one a core if not given.
+    /// The number of threads (default: one per core).
     #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
-    /// Counts by each contestant.
+    /// Timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
     rounds: NonZeroUsize,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write a bar chart to FILE.
+    /// Write a bar chart to FILE as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
-/// The largest board that the textbook kernel is given; each larger one takes it eight times as long.
+/// The largest board for the textbook kernel. Each larger size takes it eight times as long.
 const LARGEST_FOR_TEXTBOOK: usize = 16;
 
 fn rounds(text: &str) -> Result<NonZeroUsize, String> {
     const MOST: usize = 1000;
     let rounds = text.parse().ok().filter(|rounds: &NonZeroUsize| rounds.get() <= MOST);
     rounds.ok_or_else(|| {
-        format!("'{text}' is not a number of rounds; write a whole number from 1 to {MOST}")
+        format!("invalid number of rounds '{text}'; use a whole number from 1 to {MOST}")
     })
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     n: usize,
@@ -72,7 +76,7 @@ struct Report<'a> {
 struct ContestantReport<'a> {
     name: &'a str,
     kind: &'static str,
-    /// The board that it counted; where that of the textbook kernel is a smaller one, so is that of the ratio.
+    /// The size of the board that it counted. The textbook kernel may count a smaller board.
     n: usize,
     threads: usize,
     elapsed_s: Spread,
@@ -89,11 +93,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(BenchError::Unpublished(args.n).into());
     }
     let mut contestants = contestants(args)?;
-    // A chart that cannot be written is told before anybody waits for it.
+    // A chart that cannot be written is an error before the benchmark, not after it.
     let chart = args
         .svg
         .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
     let chart = chart.transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
@@ -103,18 +107,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(args.n, args.rounds, &measured))?;
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&drawn(args.n, args.rounds, &measured))
-            .map_err(|error| unwritten(path, &error))?;
+        file.finish(&chart_of(args.n, args.rounds, &measured))
+            .map_err(|error| cannot_write(path, &error))?;
     }
     Ok(Exit::Done)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("the chart {} cannot be written: {error}", path.display());
     Failure { exit: Exit::File, message }
 }
 
-/// What is to be compared, the yardstick first and each kernel once.
+/// Returns the contestants: the textbook kernel first, and each kernel once.
 fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     let fastest = KernelKind::fastest(Piece::Queen);
     let mut kernels = vec![KernelKind::Textbook];
@@ -131,15 +135,15 @@ fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     let on_cpu =
         kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
     let mut contestants = on_cpu.collect::<Result<Vec<_>, _>>()?;
-    contestants.extend(on_devices(args)?);
+    contestants.extend(device_contestants(args)?);
     Ok(contestants)
 }
 
-/// The devices, each after its self-test, outside of what is timed.
-fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
+/// Opens the devices and tests them, which is not timed.
+fn device_contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     let devices = find_devices(&args.device)?;
     if devices.is_empty() && args.device == DeviceChoice::Auto {
-        note("no GPU adapter was found: comparing kernels of the CPU alone");
+        note("no GPU adapter found; comparing CPU kernels only");
     }
     let tested = |device: Device| {
         let id = device.id().to_owned();
@@ -154,30 +158,30 @@ fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     if args.device != DeviceChoice::Auto {
         return tested.collect();
     }
-    // A device that nobody asked for does not stop the others.
+    // A failure of a device that was not named does not stop the benchmark.
     Ok(tested
         .filter_map(|contestant| contestant.map_err(|error| note(&error.to_string())).ok())
         .collect())
 }
 
-/// The board that the textbook kernel is given where the others count n queens.
+/// Returns the board size for the textbook kernel where the others count n queens.
 fn smaller_for_textbook(n: usize) -> usize {
     n.min(LARGEST_FOR_TEXTBOOK)
 }
 
-/// Measures, with a progress bar where stderr is a terminal; Ctrl-C stops at once.
+/// Measures with a progress bar. Ctrl-C stops the benchmark at once.
 fn measure(
     contestants: &mut [Contestant<'_>],
     rounds: NonZeroUsize,
-) -> Result<Vec<Measured>, BenchError> {
+) -> Result<Vec<Measurements>, BenchError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let raise = Arc::clone(&interrupted);
     if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
-        note(&format!("Ctrl-C will end the program without a word: {error}"));
+        note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
     }
     let bar = progress_bar();
     let measured = compare(contestants, rounds, |turn: &Turn<'_>| {
-        // A fraction is between 0 and 1.
+        // The fraction is between 0 and 1.
         bar.set_position((turn.fraction * STEPS as f64) as u64);
         bar.set_message(format!("round {} of {rounds}: {}, n = {}", turn.round, turn.name, turn.n));
         if interrupted.load(Ordering::Relaxed) {
@@ -190,14 +194,14 @@ fn measure(
     measured
 }
 
-/// The yardstick and, if it counted a smaller board than n, that board.
-fn yardstick(n: usize, measured: &[Measured]) -> (&Measured, Option<usize>) {
-    let yardstick = &measured[0];
-    (yardstick, (yardstick.n != n).then_some(yardstick.n))
+/// Returns the baseline and, if it counted a smaller board than n, the size of that board.
+fn baseline(n: usize, measured: &[Measurements]) -> (&Measurements, Option<usize>) {
+    let baseline = &measured[0];
+    (baseline, (baseline.n != n).then_some(baseline.n))
 }
 
-fn report(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> Report<'_> {
-    let (yardstick, _) = yardstick(n, measured);
+fn report(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> Report<'_> {
+    let (baseline, _) = baseline(n, measured);
     let contestants = measured.iter().map(|m| ContestantReport {
         name: &m.name,
         kind: m.kind.name(),
@@ -207,14 +211,14 @@ fn report(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> Report<'_> {
         solutions: m.solutions().to_string(),
         solutions_per_s: m.solutions_per_s().median,
         nodes_per_s: m.nodes_per_s().map(|rate| rate.median),
-        ratio_to_textbook: m.ratio_to(yardstick),
+        ratio_to_textbook: m.ratio_to(baseline),
         energy_j: m.energy_j().map(|joules| joules.median),
         published: Published::compare(Sequence::Total, m.n, m.solutions()),
     });
     Report { n, rounds: rounds.get(), contestants: contestants.collect() }
 }
 
-/// "2.13 (2.10 to 2.40) ms".
+/// Formats a spread: "2.13 (2.10 to 2.40) ms".
 fn spread(value: Spread, unit: &str) -> String {
     let Spread { median, min, max } = value;
     let (median, min, max) = (rounded(median), rounded(min), rounded(max));
@@ -222,7 +226,7 @@ fn spread(value: Spread, unit: &str) -> String {
     format!("{median}{ends}{unit}")
 }
 
-/// A time in s, or in ms below one.
+/// Formats a time in s, or in ms below one second.
 fn seconds(value: Spread) -> String {
     if value.median >= 1.0 {
         return spread(value, " s");
@@ -231,23 +235,15 @@ fn seconds(value: Spread) -> String {
     spread(Spread { median, min, max }, " ms")
 }
 
-fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
+fn text(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
     const UNKNOWN: &str = "—";
     let unknown = || UNKNOWN.to_owned();
-    let (yardstick, smaller) = yardstick(n, measured);
-    let head = [
-        "contestant",
-        "n",
-        "threads",
-        "time",
-        "solutions/s",
-        "nodes/s",
-        "times textbook",
-        "energy",
-    ];
+    let (baseline, smaller) = baseline(n, measured);
+    let head =
+        ["contestant", "n", "threads", "time", "solutions/s", "nodes/s", "× textbook", "energy"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(measured.iter().map(|m| {
-        let mark = if m.n == yardstick.n { "" } else { " *" };
+        let mark = if m.n == baseline.n { "" } else { " *" };
         [
             m.name.clone(),
             m.n.to_string(),
@@ -255,12 +251,12 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
             seconds(m.seconds()),
             rounded(m.solutions_per_s().median),
             m.nodes_per_s().map_or_else(unknown, |rate| rounded(rate.median)),
-            m.ratio_to(yardstick).map_or_else(unknown, |ratio| spread(ratio, mark)),
+            m.ratio_to(baseline).map_or_else(unknown, |ratio| spread(ratio, mark)),
             m.energy_j().map_or_else(unknown, |joules| format!("{} J", rounded(joules.median))),
         ]
     }));
     let rounds = counted(rounds.get() as u128, "round");
-    let mut lines = vec![format!("{n} queens, {rounds} in turn: median (least to largest)")];
+    let mut lines = vec![format!("{n} queens, {rounds}: median (minimum to maximum)")];
     lines.extend(aligned(&rows));
     lines.push("  every count agrees with OEIS A000170".into());
     if let Some(smaller) = smaller {
@@ -271,7 +267,7 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The rows with their columns below each other.
+/// Returns the rows with aligned columns.
 pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
     let letters = |text: &String| text.chars().count();
     let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
@@ -284,12 +280,12 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<S
     rows.iter().map(line).collect()
 }
 
-/// The chart: solutions a second.
-fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
-    let (yardstick, smaller) = yardstick(n, measured);
+/// Returns the chart of solutions per second.
+fn chart_of(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
+    let (baseline, smaller) = baseline(n, measured);
     let bars = measured.iter().map(|m| {
         let value = m.solutions_per_s();
-        let times = m.ratio_to(yardstick).filter(|_| !std::ptr::eq(m, yardstick));
+        let times = m.ratio_to(baseline).filter(|_| !std::ptr::eq(m, baseline));
         let times =
             times.map_or(String::new(), |ratio| format!(", {} × textbook", rounded(ratio.median)));
         let size = if smaller.is_some() { format!(", n = {}", m.n) } else { String::new() };
@@ -299,7 +295,8 @@ fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
             label: format!("{}{times}", rounded(value.median)),
         }
     });
-    let unit = format!("solutions a second, median of {}", counted(rounds.get() as u128, "round"));
+    let unit =
+        format!("solutions per second, median of {}", counted(rounds.get() as u128, "round"));
     svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>())
 }
 
@@ -308,7 +305,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine::{ContestantKind, Run};
+    use crate::bench::{ContestantKind, Run};
 
     const ROUNDS: NonZeroUsize = NonZeroUsize::new(3).expect("three");
 
@@ -318,7 +315,7 @@ mod tests {
         ms: [u64; 3],
         solutions: u128,
         nodes: Option<u128>,
-    ) -> Measured {
+    ) -> Measurements {
         let run = |ms| Run {
             elapsed: Duration::from_millis(ms),
             solutions,
@@ -326,10 +323,10 @@ mod tests {
             threads: 2,
             energy_j: nodes.map(|_| 1.5),
         };
-        Measured { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
+        Measurements { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
     }
 
-    fn pair(n: usize, solutions: u128) -> [Measured; 2] {
+    fn pair(n: usize, solutions: u128) -> [Measurements; 2] {
         [
             measured("textbook", 16, [2000, 1000, 4000], 14_772_512, None),
             measured("avx512", n, [20, 20, 20], solutions, Some(1_000_000)),
@@ -361,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_not_known() {
+    fn the_table_marks_unknown_values() {
         let table = text(16, ROUNDS, &pair(16, 14_772_512));
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 5, "{table}");
@@ -384,7 +381,7 @@ mod tests {
             table.contains("* solutions/s at n = 18 over those of the textbook kernel at n = 16"),
             "{table}"
         );
-        let chart = drawn(18, ROUNDS, &pair);
+        let chart = chart_of(18, ROUNDS, &pair);
         assert!(chart.contains("textbook, n = 16") && chart.contains("avx512, n = 18"), "{chart}");
         let report = serde_json::to_value(report(18, ROUNDS, &pair)).expect("serialises");
         assert_eq!(
@@ -406,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn the_textbook_kernel_is_spared_large_boards_only() {
+    fn the_textbook_kernel_counts_a_smaller_board_only_where_n_is_large() {
         assert_eq!([0, 14, 16, 17, 27].map(smaller_for_textbook), [0, 14, 16, 16, 16]);
     }
 }

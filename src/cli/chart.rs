@@ -2,36 +2,36 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::Spread;
+use crate::bench::Spread;
 
-/// One bar: as long as the median, with a line from the least to the largest value.
+/// A bar: its length is the median, with a line from the minimum to the maximum.
 #[derive(Clone, Debug)]
 pub(super) struct Bar {
-    /// What it is, on its left.
+    /// The name, to the left of the bar.
     pub(super) name: String,
-    /// What it shows.
+    /// The value.
     pub(super) value: Spread,
-    /// The value in words, on its right.
+    /// The value in words, to the right of the bar.
     pub(super) label: String,
 }
 
-/// From this ratio between the largest and the smallest value on, lengths are logarithms.
+/// Above this ratio between the largest and the smallest value, the scale is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
-/// Lengths in px, at the usual size.
+/// Lengths in px.
 const MARGIN: f64 = 24.0;
 const TOP: f64 = 72.0;
 const ROW: f64 = 34.0;
 const BAR: f64 = 20.0;
 const GAP: f64 = 10.0;
 const WIDTH: f64 = 760.0;
-/// The least that is left to the bars, however long the words are: the chart is wider then.
+/// The minimum width of the bars. A chart with long names is wider.
 const LEAST_PLOT: f64 = 240.0;
-/// A letter of the text; no font is at hand to measure it.
+/// The estimated width of a letter; there is no font to measure.
 const LETTER: f64 = 8.0;
 
-/// The chart as an SVG document. `unit` says what the bars show. The background is its own, so that it can be
-/// read on light and on dark pages.
+/// Returns the chart as an SVG document; `unit` names what the bars show. It has a background of
+/// its own, so that it is readable on light and dark pages.
 pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
     let letters =
         |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
@@ -89,7 +89,7 @@ pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
     out
 }
 
-/// How values become lengths.
+/// The scale of the axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
     /// From 0 to the largest value.
@@ -99,7 +99,7 @@ enum Scale {
 }
 
 impl Scale {
-    /// The scale for all of `values`; what is not positive has no length.
+    /// Returns the scale for `values`. Values that are not positive have no length.
     fn of(values: impl Iterator<Item = Spread> + Clone) -> Self {
         let positive = |value: &f64| value.is_finite() && *value > 0.0;
         let ends = values.clone().flat_map(|v| [v.min, v.max]).filter(positive);
@@ -108,7 +108,7 @@ impl Scale {
         let medians = values.map(|v| v.median).filter(positive);
         let ratio = medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min);
         if ratio > LOG_FROM {
-            // A tenth of a decade at the least, so that the shortest bar can be seen.
+            // The shortest bar has at least a tenth of a decade, so that it is visible.
             Self::Log {
                 low: (least.log10() - 0.1).floor() as i32,
                 high: largest.log10().ceil() as i32,
@@ -122,17 +122,18 @@ impl Scale {
         matches!(self, Self::Log { .. })
     }
 
-    /// The length of a value as a share of the whole axis: 0 to 1.
+    /// Returns the length of a value as a share of the axis, from 0 to 1.
     fn share(self, value: f64) -> f64 {
         let share = match self {
             Self::Linear { largest } => value / largest,
             Self::Log { low, high } => (value.log10() - f64::from(low)) / f64::from(high - low),
         };
-        // No value and no scale have no length.
+        // A missing value has no length.
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 
-    /// Powers of ten on a logarithmic axis, eight at the most, with their names. Bars that start at 0 need none.
+    /// Returns up to eight powers of ten with their names, on a logarithmic axis. A linear axis has
+    /// no ticks.
     fn ticks(self) -> Vec<(f64, String)> {
         match self {
             Self::Linear { .. } => Vec::new(),
@@ -145,13 +146,13 @@ impl Scale {
     }
 }
 
-/// `text` as it stands between or within tags. What XML cannot hold is replaced.
+/// Escapes `text` for XML, and replaces characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '&' | '<' | '>' | '"' | '\'' => {
-                // Writing to memory does not fail.
+                // Writing to a string does not fail.
                 let _ = write!(out, "&#{};", u32::from(c));
             }
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
@@ -170,8 +171,9 @@ mod tests {
         Bar { name: name.into(), value, label: format!("{median}") }
     }
 
-    /// The elements of a document without comments and sections: every start has its end, every attribute its
-    /// quotes, and nothing in the text is left that could be a tag or an entity by mistake.
+    /// Returns the elements of a document, and checks that every start tag has an end tag, every
+    /// attribute its quotes, and nothing in the text is left that could be a tag or an entity by
+    /// mistake.
     fn elements(document: &str) -> Vec<String> {
         let (mut open, mut all) = (Vec::new(), Vec::new());
         let mut rest = document.trim();
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_stand_in_the_chart_escaped() {
+    fn names_and_values_are_escaped_in_the_chart() {
         let document = svg("title", "unit", &[bar("a<b", 7.0)]);
         for words in [">a&#60;b</text>", ">7</text>", ">title</text>", ">unit</text>"] {
             assert!(document.contains(words), "{words}: {document}");
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_logarithms_only_where_values_are_far_apart() {
+    fn the_scale_is_logarithmic_only_for_values_far_apart() {
         let near = Scale::of([bar("", 1.0), bar("", 20.0)].iter().map(|b| b.value));
         assert_eq!(near, Scale::Linear { largest: 24.0 });
         assert!(svg("", "", &[bar("", 1.0), bar("", 21.0)]).contains("logarithmic"));
@@ -255,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_bar_of_a_logarithmic_chart_can_be_seen() {
+    fn the_shortest_bar_of_a_logarithmic_chart_is_visible() {
         let even = |median: f64| Spread { median, min: median, max: median };
         let scale = Scale::of([even(1000.0), even(1e6)].into_iter());
         assert!(scale.share(1000.0) > 0.02 && scale.share(1e6) == 1.0, "{scale:?}");
     }
 
     #[test]
-    fn values_without_a_length_leave_the_chart_whole() {
+    fn values_without_a_length_do_not_break_the_chart() {
         let even = |median: f64| Spread { median, min: median, max: median };
         for values in [vec![0.0, 0.0], vec![0.0, 5.0, 500.0], vec![f64::NAN, f64::INFINITY, 3.0]] {
             let bars =

@@ -6,32 +6,31 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::max_work::{self, MaxWork};
-use super::report::{counted, duration};
 use super::{Exit, Failure, atomic_file, print};
-use crate::board::{Piece, Placement, Problem};
-use crate::proof;
+use crate::proof::{self, LARGEST_FILE};
+use crate::report::{counted, duration};
 
-/// Check a certificate that first or beautiful wrote: prove its answer again, in integers, by code that shares nothing
-/// with the search but the definition of the board.
+/// Check a certificate that nqueens first or beautiful has written.
+///
+/// The answer is proved again, in exact integers, by code that shares only the definition of the
+/// board with the solvers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The certificate.
+    /// The certificate file.
     file: PathBuf,
     #[command(flatten)]
     max_work: MaxWork,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
-
-/// Larger files are not read.
-pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 #[derive(Debug, Serialize)]
 struct Report {
     kind: &'static str,
     n: usize,
-    /// Of beautiful: what a square costs, and whether only solutions that quarter turns do not change were asked for.
+    /// For most beautiful solutions: the cost of a square, and whether only doubly symmetric
+    /// solutions were considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     norm: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,13 +53,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
-    if let Some(columns) = &proved.solution {
-        let problem = Problem::empty(Piece::Queen, proved.n);
-        Placement::check_solution(&problem, columns).map_err(|error| Failure {
-            exit: Exit::CheckFailed,
-            message: format!("{file}: {error}"),
-        })?;
-    }
     print(&if args.json {
         let report = Report {
             kind: proved.kind.name(),

@@ -4,12 +4,10 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::checks::CheckArgs;
-use super::count;
+use super::args::{Board, threads};
+use super::check_args::CheckArgs;
 use super::dashboard;
-use super::job_report::job_name;
 use super::logs::Logs;
-use super::problem::Board;
 use super::remote::{Coordinator, block_on, stop_signal};
 use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure, note};
@@ -17,58 +15,60 @@ use crate::board::Problem;
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{self, BoundAddress, ConnectionLimits, Notify};
 use crate::cluster::protocol::{Address, Security};
-use crate::cluster::worker::{self, Options};
+use crate::cluster::worker::{self, WorkerOptions};
 use crate::engine::{DeviceChoice, DeviceName};
+use crate::report::job_name;
 
-/// Try a campaign on this machine: a coordinator and some workers, in one command.
+/// Run a coordinator and several workers on this machine, to try a campaign.
 ///
-/// It is nqueens coordinator, nqueens worker and nqueens submit count N --wait in one process, on a free port of this
-/// machine, and leaves nothing behind unless --data is given.
+/// Runs nqueens coordinator, nqueens worker and nqueens submit count N --wait in one process, on a
+/// free port of this machine. All files are removed at the end unless --data is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// Workers, which share the cores.
-    #[arg(long, value_name = "K", default_value = "2", value_parser = count::threads, allow_negative_numbers = true)]
+    /// The number of workers, which share the cores.
+    #[arg(long, value_name = "K", default_value = "2", value_parser = threads, allow_negative_numbers = true)]
     workers: NonZeroUsize,
-    /// The first worker's devices: auto, cpu, gpu, or ids from nqueens devices. The others count on the CPU.
+    /// The devices of the first worker, separated by commas: auto, cpu, gpu, or ids from nqueens
+    /// devices. The other workers use the CPU.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// A folder to keep the ledger in; the same command goes on from there.
+    /// Keep the ledger in this directory, and resume from it if it exists.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to show it to browsers on this machine.
+    /// Serve the dashboard at this address, which must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
     #[command(flatten)]
     checks: CheckArgs,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     logs: Logs,
 }
 
-/// A folder that goes in the end if it was made for this.
-struct Folder {
+/// The directory of the campaign, removed at the end if it is temporary.
+struct CampaignDir {
     path: PathBuf,
-    is_ours: bool,
+    is_temporary: bool,
 }
 
-impl Folder {
+impl CampaignDir {
     fn new(data: Option<&PathBuf>) -> Self {
         let unique = || format!("nqueens-cluster-{}-{:08x}", std::process::id(), fastrand::u32(..));
         match data {
-            Some(path) => Self { path: path.clone(), is_ours: false },
-            None => Self { path: std::env::temp_dir().join(unique()), is_ours: true },
+            Some(path) => Self { path: path.clone(), is_temporary: false },
+            None => Self { path: std::env::temp_dir().join(unique()), is_temporary: true },
         }
     }
 }
 
-impl Drop for Folder {
+impl Drop for CampaignDir {
     fn drop(&mut self) {
-        if self.is_ours {
-            // What cannot be removed is in the system's folder for such things.
+        if self.is_temporary {
+            // Leftovers are in the temporary directory of the system.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -77,12 +77,12 @@ impl Drop for Folder {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
     let problem = args.board.problem()?;
-    block_on(try_it(args, &problem))
+    block_on(run_campaign(args, &problem))
 }
 
-async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
-    let told_to_stop = stop_signal();
-    let folder = Folder::new(args.data.as_ref());
+async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
+    let stop_requested = stop_signal();
+    let folder = CampaignDir::new(args.data.as_ref());
     let bound = match args.dashboard {
         None => None,
         Some(at) => {
@@ -92,15 +92,15 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             Some(bound)
         }
     };
-    // The workers go home first, and say so to the coordinator.
+    // The workers stop first, and report to the coordinator.
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let (close, mut closed) = tokio::sync::watch::channel(false);
-    let (told, mut listening) = tokio::sync::mpsc::unbounded_channel();
+    let (report_address, mut listening) = tokio::sync::mpsc::unbounded_channel();
     let serving = tokio::spawn({
-        let options = coordinator::Options {
+        let options = coordinator::CoordinatorOptions {
             data: folder.path.join("coordinator"),
             listen: ([127, 0, 0, 1], 0).into(),
-            // Nobody else can reach it.
+            // It listens on loopback only.
             insecure: true,
             metrics: None,
             dashboard: bound.as_ref().map(|bound| bound.url(false)),
@@ -117,19 +117,19 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             let until = async move { drop(closed.wait_for(|close| *close).await) };
             coordinator::serve(options, until, move |listening: &BoundAddress| {
                 bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
-                let _ = told.send(listening.address);
+                let _ = report_address.send(listening.address);
             })
             .await
         }
     });
     let Some(address) = listening.recv().await else {
-        // It did not get so far as to listen.
+        // It failed before it listened.
         serving.await.map_err(Failure::usage)??;
         return Ok(Exit::Done);
     };
     let address: Address = address.to_string().parse().map_err(Failure::usage)?;
     let coordinator = Coordinator::to(address.clone(), &Security::Plain)?;
-    let workers = hire(args, &address, &folder, &stopped);
+    let workers = start_workers(args, &address, &folder, &stopped);
     let counted = async {
         let answer =
             coordinator.call(coordinator.link.operations().submit(request(problem, 0))).await?;
@@ -137,11 +137,11 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     };
     let outcome = tokio::select! {
         report = counted => report,
-        () = told_to_stop => Err(interrupted(args)),
+        () = stop_requested => Err(interrupted(args)),
     };
     let _ = stop.send(true);
     for worker in workers {
-        // One that failed has said so in the log; the others did its work.
+        // A worker that failed has logged its error; the others did its work.
         let _ = worker.await;
     }
     let _ = close.send(true);
@@ -150,28 +150,28 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
 }
 
 fn interrupted(args: &Args) -> Failure {
-    let go_on = match &args.data {
-        Some(_) => "the same command goes on from here",
-        None => "nothing was kept; with --data DIR it could go on",
+    let hint = match &args.data {
+        Some(_) => "run the same command again to resume",
+        None => "nothing was kept; use --data DIR to be able to resume",
     };
-    Failure { exit: Exit::Interrupted, message: format!("interrupted; {go_on}") }
+    Failure { exit: Exit::Interrupted, message: format!("interrupted; {hint}") }
 }
 
 /// Starts the workers, each with its share of the cores.
-fn hire(
+fn start_workers(
     args: &Args,
     address: &Address,
-    folder: &Folder,
+    folder: &CampaignDir,
     stopped: &tokio::sync::watch::Receiver<bool>,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let workers = args.workers.get();
     (0..workers)
         .map(|number| {
-            // The first ones have one more if they cannot be shared evenly; each has at least one.
+            // Cores left over go to the first workers; each worker has at least one thread.
             let threads = cores / workers + usize::from(number < cores % workers);
             let name = format!("worker-{}", number + 1);
-            let mut options = Options::new(address.clone(), folder.path.join(&name));
+            let mut options = WorkerOptions::new(address.clone(), folder.path.join(&name));
             options.name = name.parse().ok();
             options.threads = NonZeroUsize::new(threads.max(1));
             options.devices = if number == 0 {
@@ -182,7 +182,7 @@ fn hire(
             let mut stopped = stopped.clone();
             let name = options.name.clone();
             let runtime = tokio::runtime::Handle::current();
-            // A worker waits for its disk now and then, where nobody else may wait with it.
+            // A worker sometimes blocks on its disk.
             tokio::task::spawn_blocking(move || {
                 let stop = async move { drop(stopped.wait_for(|stop| *stop).await) };
                 if let Err(error) = runtime.block_on(worker::run(options, stop)) {

@@ -12,47 +12,51 @@ use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
-use super::report::{duration, grouped};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
+use crate::bench::Spread;
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::engine::Spread;
-use crate::solver::beautiful::{Question, fingerprint, most_beautiful_exactly};
+use crate::report::{duration, grouped};
+use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
 use crate::solver::classical::{self, Ending};
 use crate::solver::cp;
 use crate::solver::ilp::exclusion::{Exclusion, Next};
 use crate::solver::ilp::most_beautiful;
-use crate::solver::ilp::{FirstMethod, Formulation, Goal, Solver, first, one_solution};
+use crate::solver::ilp::{
+    FirstMethod, Formulation, Goal, Solver, lexicographic_first, one_solution,
+};
 use crate::solver::{Answer, Verdict};
 use crate::solver::{Progress, ProgressSink as _};
 
-/// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
+/// Compare all methods for a problem, each within a time limit.
+///
+/// Proven answers must be equal; if two differ, the exit code is 6.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Board sizes.
+    /// The board sizes.
     #[arg(required = true, value_parser = board_size, allow_negative_numbers = true)]
     n: Vec<usize>,
-    /// The query: solve, first, beautiful or list.
+    /// The problem: solve, first, beautiful or list.
     #[arg(long, default_value_t = Query::First)]
     query: Query,
-    /// The time that each method has for each board: a number and s, m or h.
+    /// The time limit of each method for each board: a number and s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
     limit: Duration,
     #[command(flatten)]
     solver: SolverChoice,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write a bar chart to FILE.
+    /// Write a bar chart to FILE as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Show no progress.
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }
 
-/// What is asked of every method.
+/// The query that all methods answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
     Solve,
@@ -86,43 +90,43 @@ impl FromStr for Query {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|query| query.name() == text);
         known.ok_or_else(|| {
-            format!("'{text}' is not a query; choose solve, first, beautiful or list")
+            format!("invalid query '{text}'; choose solve, first, beautiful or list")
         })
     }
 }
 
-/// What a method said.
-struct Said {
-    /// In words that are equal where answers are.
+/// The answer of a method.
+struct MethodAnswer {
+    /// The answer in words; equal answers have equal words.
     answer: Option<String>,
     proven: bool,
     nodes: u64,
 }
 
-/// Asks a method about the board of a size; the terminal has its time limit.
-type Ask<'a> = Box<dyn Fn(usize, &mut Terminal) -> Said + 'a>;
+/// Runs a method on the board of a size; the terminal has the time limit.
+type RunMethod<'a> = Box<dyn Fn(usize, &mut Terminal) -> MethodAnswer + 'a>;
 
-/// One method: its name, what it does on a board within a time, and whether it takes boards of that size at all.
+/// A method with its name and the largest board that it supports.
 struct Contestant<'a> {
     method: &'static str,
     largest: usize,
-    run: Ask<'a>,
+    run: RunMethod<'a>,
 }
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Debug, Serialize)]
 struct Measured {
     n: usize,
     method: &'static str,
     elapsed_s: f64,
     nodes: String,
-    /// Whether it was done, and its answer is proved.
+    /// Whether the method finished and its answer is proven.
     proven: bool,
-    /// `None` if there is no solution, or none was found.
+    /// `None` if no solution exists or none was found.
     answer: Option<String>,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     query: &'static str,
@@ -134,11 +138,11 @@ struct Report<'a> {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
-    // A chart that cannot be written is told before anybody waits for it.
+    // A chart that cannot be written is an error before the comparison, not after it.
     let chart = args
         .svg
         .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
@@ -147,15 +151,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 break 'all;
             }
             let mut terminal = Terminal::new(contestant.method, Some(args.limit), args.quiet);
-            let said = (contestant.run)(n, &mut terminal);
+            let answer = (contestant.run)(n, &mut terminal);
             terminal.finish();
             results.push(Measured {
                 n,
                 method: contestant.method,
                 elapsed_s: terminal.elapsed().as_secs_f64(),
-                nodes: said.nodes.to_string(),
-                proven: said.proven,
-                answer: said.answer,
+                nodes: answer.nodes.to_string(),
+                proven: answer.proven,
+                answer: answer.answer,
             });
         }
     }
@@ -171,11 +175,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(&report))?;
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&drawn(&report)).map_err(|error| unwritten(path, &error))?;
+        file.finish(&chart_of(&report)).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
-            "{} and {} differ on n = {}: one of them is wrong",
+            "{} and {} differ for n = {}: one of them is wrong",
             one.method, other.method, one.n
         );
         return Err(Failure { exit: Exit::CheckFailed, message });
@@ -183,13 +187,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if interrupt.is_raised() {
         return Err(Failure {
             exit: Exit::Interrupted,
-            message: "interrupted; what was measured is shown".into(),
+            message: "interrupted; the results so far are shown".into(),
         });
     }
     Ok(Exit::Done)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("the chart {} cannot be written: {error}", path.display());
     Failure { exit: Exit::File, message }
 }
@@ -201,25 +205,26 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
             FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect()
         }
         Query::Beautiful => {
-            // Optima are not unique, their fingerprint is.
+            // The optimum is not unique, but its fingerprint is.
             let costs = |columns: &[usize]| {
                 fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
             };
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let exactly = move |n| Question { n, norm: Norm::Euclidean, turning: false, threads };
+            let exactly =
+                move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
             vec![
                 Contestant {
                     method: "exact",
                     largest: usize::MAX,
                     run: Box::new(move |n, terminal| {
-                        said(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
+                        answer_of(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
                     }),
                 },
                 Contestant {
                     method: "ilp",
                     largest: usize::MAX,
                     run: Box::new(move |n, terminal| {
-                        said(&most_beautiful(n, solver, terminal), costs)
+                        answer_of(&most_beautiful(n, solver, terminal), costs)
                     }),
                 },
             ]
@@ -233,13 +238,13 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
         method: method.name(),
         largest: method.largest(),
         run: Box::new(move |n, terminal| {
-            let answer = first(n, method, solver, terminal);
-            said(&answer.expect("larger boards are not given to it"), line)
+            let answer = lexicographic_first(n, method, solver, terminal);
+            answer_of(&answer.expect("the size is checked before"), line)
         }),
     }
 }
 
-/// Solutions differ from method to method; that there is one does not.
+/// Methods find different solutions; only the existence of one is compared.
 const A_SOLUTION: &str = "a solution";
 
 fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
@@ -258,7 +263,7 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
             run: Box::new(move |n, terminal| {
                 let problem = Problem::empty(Piece::Queen, n);
                 let model = Goal::AnySolution.model(&problem, formulation);
-                said(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
+                answer_of(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
             }),
         });
     }
@@ -266,9 +271,9 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
         method: "cp",
         largest: usize::MAX,
         run: Box::new(|n, terminal| {
-            let (event, nodes) = cp::one(&Problem::empty(Piece::Queen, n), terminal);
+            let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
             let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
-            Said { answer, proven: event != cp::Event::Stopped, nodes }
+            MethodAnswer { answer, proven: event != cp::Event::Stopped, nodes }
         }),
     });
     all
@@ -312,27 +317,27 @@ fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
     all
 }
 
-/// A list, as far as it went.
-fn counted(found: u64, proven: bool, nodes: u64) -> Said {
-    Said { answer: Some(format!("{found} solutions")), proven, nodes }
+/// Returns the answer of a list, as far as it got.
+fn counted(found: u64, proven: bool, nodes: u64) -> MethodAnswer {
+    MethodAnswer { answer: Some(format!("{found} solutions")), proven, nodes }
 }
 
-/// A method of the classical search, for so many answers, or for all of them.
+/// Returns a classical method that searches for `wanted` solutions, or for all.
 fn classical_by(method: classical::Method, wanted: Option<u64>) -> Contestant<'static> {
     Contestant {
         method: method.name(),
         largest: method.largest(),
         run: Box::new(move |n, terminal| {
             let problem = Problem::empty(Piece::Queen, n);
-            let mut watch = Taking { terminal, problem: &problem, found: 0, wanted, sound: true };
-            let outcome =
-                method.run(&problem, &mut watch).expect("larger boards are not given to it");
-            let Taking { found, sound, .. } = watch;
+            let mut watch =
+                Collector { terminal, problem: &problem, found: 0, wanted, sound: true };
+            let outcome = method.run(&problem, &mut watch).expect("the size is checked before");
+            let Collector { found, sound, .. } = watch;
             let exhausted =
                 outcome.ending == Ending::Exhausted && (method.is_complete() || found > 0);
             match wanted {
                 None => counted(found, sound && exhausted, outcome.tried),
-                Some(_) => Said {
+                Some(_) => MethodAnswer {
                     answer: (found > 0).then(|| A_SOLUTION.to_owned()),
                     proven: sound && (found > 0 || exhausted),
                     nodes: outcome.tried,
@@ -342,8 +347,8 @@ fn classical_by(method: classical::Method, wanted: Option<u64>) -> Contestant<'s
     }
 }
 
-/// Takes the answers of a classical search, each of which has to pass the checker.
-struct Taking<'a> {
+/// Receives the solutions of a classical search and checks each.
+struct Collector<'a> {
     terminal: &'a mut Terminal,
     problem: &'a Problem,
     found: u64,
@@ -351,7 +356,7 @@ struct Taking<'a> {
     sound: bool,
 }
 
-impl classical::AnswerSink for Taking<'_> {
+impl classical::AnswerSink for Collector<'_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.sound &= Placement::check_solution(self.problem, columns).is_ok();
         self.found += 1;
@@ -362,8 +367,8 @@ impl classical::AnswerSink for Taking<'_> {
         }
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
-        self.terminal.look(&Progress { level: 0, bound: None, nodes: tried })
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
+        self.terminal.report(&Progress { level: 0, bound: None, nodes: tried })
     }
 }
 
@@ -372,15 +377,15 @@ fn line(columns: &[usize]) -> String {
     words.join(" ")
 }
 
-fn said(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> Said {
-    Said {
+fn answer_of(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> MethodAnswer {
+    MethodAnswer {
         answer: answer.found.as_deref().map(words),
         proven: answer.is_proven(),
         nodes: answer.nodes,
     }
 }
 
-/// Two proved answers to the same question that differ.
+/// Returns two proven answers to the same query that differ.
 fn disagreement(results: &[Measured]) -> Option<(&Measured, &Measured)> {
     let proven = || results.iter().filter(|result| result.proven);
     proven().find_map(|one| {
@@ -396,7 +401,7 @@ fn text(report: &Report<'_>) -> String {
             (Some(answer), true) => answer.clone(),
             (Some(answer), false) => format!("not proven: {answer}"),
             (None, true) => "no solution".to_owned(),
-            (None, false) => "not done".to_owned(),
+            (None, false) => "not finished".to_owned(),
         };
         let nodes = grouped(result.nodes.parse().unwrap_or(0));
         [
@@ -418,11 +423,11 @@ fn text(report: &Report<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The chart: the time of each method on each board.
-fn drawn(report: &Report<'_>) -> String {
+/// Returns the chart of times by method and board.
+fn chart_of(report: &Report<'_>) -> String {
     let bars = report.results.iter().map(|result| {
         let value = result.elapsed_s;
-        let done = if result.proven { "" } else { ", not done" };
+        let done = if result.proven { "" } else { ", not finished" };
         Bar {
             name: format!("n = {}, {}", result.n, result.method),
             value: Spread { median: value, min: value, max: value },
@@ -449,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn proven_answers_that_differ_are_found_and_unproven_ones_are_no_contradiction() {
+    fn only_proven_answers_can_contradict_each_other() {
         let mut results = vec![
             measured(4, "cp", Some("2 4 1 3"), true),
             measured(4, "ilp-iter", Some("3 1 4 2"), false),
@@ -463,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_proven_and_what_is_not() {
+    fn the_table_distinguishes_proven_answers() {
         let results = [
             measured(4, "cp", Some("2 4 1 3"), true),
             measured(4, "ilp-iter", Some("3 1 4 2"), false),
@@ -475,12 +480,12 @@ mod tests {
         for words in [
             "not proven: 3 1 4 2",
             "no solution",
-            "not done",
+            "not finished",
             "all proven answers agree",
             "1 min 00 s",
         ] {
             assert!(table.contains(words), "{words}: {table}");
         }
-        assert!(drawn(&report).contains("n = 4, ilp-iter"));
+        assert!(chart_of(&report).contains("n = 4, ilp-iter"));
     }
 }

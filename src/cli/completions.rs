@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure, command, print};
 
-/// Print a completion script for a shell.
+/// Print a completion script for a shell to stdout.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The shell.

@@ -1,7 +1,11 @@
-//! Where flags come from besides the command line: NQUEENS_* variables and a TOML file. And `nqueens config`, which tells.
+//! Flags from NQUEENS_* variables and a TOML file, and `nqueens config`, which shows them.
 //!
-//! What is set there is put into the command line before it is read, wherever the command has such a flag and the user
-//! has given neither it nor one that excludes it. So the parser treats it like everything else.
+//! A flag that is set there is inserted into the command line before that is parsed, if the command
+//! has such a flag and the user has given neither it nor one that conflicts with it. The parser
+//! treats it like any other flag.
+//!
+//! The `env` feature of clap does not do this: it reads one variable per flag and cannot prefer
+//! NQUEENS_COMMAND_FLAG to NQUEENS_FLAG, nor a file after both.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -16,11 +20,12 @@ use toml::{Table, Value};
 
 use super::{Exit, Failure, atomic_file, print};
 
-/// Show where the values of flags come from.
+/// Show the flags that are set by variables, by the configuration file or by default.
 ///
-/// The order: a flag on the command line; NQUEENS_COMMAND_FLAG; NQUEENS_FLAG; the file's table [command]; what stands in the
-/// file before all tables; what is built in. The file is --config FILE, or NQUEENS_CONFIG, or nqueens/config.toml in the user's
-/// configuration folder.
+/// A flag is taken from the first of these sources that has it: the command line;
+/// NQUEENS_COMMAND_FLAG; NQUEENS_FLAG; the table [command] of the configuration file; the top level
+/// of that file; the built-in default. The configuration file is --config FILE, or NQUEENS_CONFIG,
+/// or nqueens/config.toml in the user's configuration directory.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -32,20 +37,20 @@ enum What {
     Show(ShowArgs),
 }
 
-/// Print every flag that has a value, the value, and where it comes from.
+/// Print every flag that has a value, with the value and its source.
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// The command, for example: count, or submit count. All if not given.
+    /// The command, for example count or submit count (default: all commands).
     command: Vec<String>,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Larger files are not read.
+/// The maximum size of a configuration file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Whence a value is.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Origin {
     Variable(String),
@@ -63,41 +68,41 @@ impl Origin {
     }
 }
 
-/// A flag's values, and whence they are.
+/// The values of a flag and their source.
 struct Setting {
     values: Vec<String>,
     origin: Origin,
-    /// The place of its source in the order, from the nearest.
+    /// The position of the source in the order of precedence.
     rank: u8,
 }
 
-/// What is set outside the command line.
+/// The sources of flags other than the command line.
 pub(super) struct Sources {
     file: Option<(PathBuf, Table)>,
     variable: fn(&str) -> Option<String>,
 }
 
-fn unusable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
-    let message = format!("{} is no configuration that can be used: {why}", path.display());
+fn invalid_file(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    let message = format!("invalid configuration file {}: {why}", path.display());
     Failure { exit: Exit::File, message }
 }
 
-/// The variable's text; none if it is empty.
+/// Returns the value of an environment variable, unless it is empty.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// A word as it stands in the names of variables.
+/// Returns a word in the spelling of variables.
 fn upper(word: &str) -> String {
     word.to_ascii_uppercase().replace('-', "_")
 }
 
-/// Whether a flag can be set elsewhere than on the command line.
+/// Returns whether a flag can be set outside the command line.
 fn can_be_set(arg: &Arg) -> bool {
     !arg.is_positional() && !matches!(arg.get_id().as_str(), "help" | "version" | "config")
 }
 
-/// The flags of a command, by name.
+/// Returns the flags of a command with their names.
 fn flags(command: &clap::Command) -> impl Iterator<Item = (&str, &Arg)> {
     command
         .get_arguments()
@@ -106,37 +111,39 @@ fn flags(command: &clap::Command) -> impl Iterator<Item = (&str, &Arg)> {
 }
 
 impl Sources {
-    /// The variables, and the file that the command line, the environment or the user's folder name.
+    /// Reads the configuration file that `--config`, NQUEENS_CONFIG or the user's configuration
+    /// directory names.
     pub(super) fn find(command: &clap::Command, arguments: &[OsString]) -> Result<Self, Failure> {
-        let named = named_on(arguments).or_else(|| variable("NQUEENS_CONFIG").map(PathBuf::from));
-        let usual = || {
+        let named =
+            config_argument(arguments).or_else(|| variable("NQUEENS_CONFIG").map(PathBuf::from));
+        let default_path = || {
             Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"))
         };
-        let (path, must) = match named {
+        let (path, is_required) = match named {
             Some(path) => (path, true),
-            None => match usual() {
+            None => match default_path() {
                 Some(path) => (path, false),
                 None => return Ok(Self { file: None, variable }),
             },
         };
-        // The usual way to say that there is none.
+        // The usual way to select no file.
         if path == Path::new("/dev/null") {
             return Ok(Self { file: None, variable });
         }
         let text = match atomic_file::read_text(&path, LARGEST_FILE) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !must => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_required => {
                 return Ok(Self { file: None, variable });
             }
-            text => text.map_err(|error| unusable(&path, &error))?,
+            text => text.map_err(|error| invalid_file(&path, &error))?,
         };
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            unusable(&path, &error.to_string().lines().collect::<Vec<_>>().join(" "))
+            invalid_file(&path, &error.to_string().lines().collect::<Vec<_>>().join(" "))
         })?;
-        check_table(command, &[], &table).map_err(|why| unusable(&path, &why))?;
+        check_table(command, &[], &table).map_err(|why| invalid_file(&path, &why))?;
         Ok(Self { file: Some((path, table)), variable })
     }
 
-    /// What is set of a flag of the command with these names.
+    /// Returns the setting of a flag of the command with these names.
     fn setting(&self, names: &[&str], flag: &str) -> Option<Setting> {
         let own = format!("NQUEENS_{}_{}", upper(&names.join("_")), upper(flag));
         for (rank, name) in [(0, own), (1, format!("NQUEENS_{}", upper(flag)))] {
@@ -152,7 +159,8 @@ impl Sources {
         Some(Setting { values, origin: Origin::File(path.clone()), rank })
     }
 
-    /// The command line with what is set elsewhere. Says whether anything was put in.
+    /// Inserts the flags of other sources into the command line. Returns it, and whether any were
+    /// inserted.
     pub(super) fn complete(
         &self,
         command: &clap::Command,
@@ -182,25 +190,25 @@ impl Sources {
             })
             .filter(|(_, _, words)| !words.is_empty())
             .collect();
-        // Of two that exclude each other, that of the nearer source counts.
+        // Of two flags that conflict, the one of higher precedence is used.
         set.sort_by_key(|&(rank, ..)| rank);
-        let mut put_in: Vec<OsString> = Vec::new();
+        let mut inserted: Vec<OsString> = Vec::new();
         let mut taken: Vec<&Arg> = leaf.get_arguments().filter(|arg| is_given(arg)).collect();
         for (_, arg, words) in set {
             if taken.iter().any(|other| conflicts(arg, other) || conflicts(other, arg)) {
                 continue;
             }
-            put_in.extend(words);
+            inserted.extend(words);
             taken.push(arg);
         }
-        let any = !put_in.is_empty();
+        let any = !inserted.is_empty();
         let mut completed = arguments;
-        completed.splice(at..at, put_in);
+        completed.splice(at..at, inserted);
         (completed, any)
     }
 }
 
-/// The values of an entry of the file; none if it is no value of a flag.
+/// Returns the values of an entry of the file; `None` if it cannot be the value of a flag.
 fn values(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(vec![text.clone()]),
@@ -219,7 +227,7 @@ fn values_of_one(value: &Value) -> Option<String> {
     }
 }
 
-/// How a flag with these values stands on the command line.
+/// Returns the words of a flag with these values on the command line.
 fn words(flag: &str, arg: &Arg, values: &[String]) -> Vec<OsString> {
     if matches!(arg.get_action(), ArgAction::SetTrue) {
         let wanted =
@@ -229,8 +237,8 @@ fn words(flag: &str, arg: &Arg, values: &[String]) -> Vec<OsString> {
     values.iter().map(|value| format!("--{flag}={value}").into()).collect()
 }
 
-/// The file that `--config` names.
-fn named_on(arguments: &[OsString]) -> Option<PathBuf> {
+/// Returns the file that `--config` names.
+fn config_argument(arguments: &[OsString]) -> Option<PathBuf> {
     let mut words = arguments.iter().take_while(|word| *word != "--");
     while let Some(word) = words.next() {
         if word == "--config" {
@@ -243,7 +251,7 @@ fn named_on(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
-/// The command that is called, its names, and the place behind them.
+/// Returns the command that is called, its names, and the position after them.
 fn leaf<'a>(
     command: &'a clap::Command,
     arguments: &[OsString],
@@ -268,7 +276,7 @@ fn leaf<'a>(
     (leaf, names, at.min(arguments.len()))
 }
 
-/// Whether every entry of a table is a command or a flag of the command with these names.
+/// Checks that every entry of a table is a subcommand or a flag of the command with these names.
 fn check_table(command: &clap::Command, names: &[&str], table: &Table) -> Result<(), String> {
     let called =
         |words: &[&str]| ["nqueens"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
@@ -295,7 +303,7 @@ fn check_table(command: &clap::Command, names: &[&str], table: &Table) -> Result
         }
         if values(value).is_none() {
             return Err(format!(
-                "'{key}' is neither a text, a number, true or false, nor a list of such"
+                "invalid value of '{key}'; use a string, a number, true, false or a list of these"
             ));
         }
     }
@@ -306,7 +314,7 @@ fn any_command(command: &clap::Command, has: &dyn Fn(&clap::Command) -> bool) ->
     has(command) || command.get_subcommands().any(|command| any_command(command, has))
 }
 
-/// What is printed of a flag.
+/// A flag in the output.
 #[derive(Debug, Serialize)]
 struct Shown {
     command: String,
@@ -317,7 +325,7 @@ struct Shown {
 
 #[derive(Debug, Serialize)]
 struct Report {
-    /// The file that was read.
+    /// The configuration file that was read.
     file: Option<String>,
     settings: Vec<Shown>,
 }
@@ -331,7 +339,7 @@ pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
     for name in &args.command {
         wanted = wanted.find_subcommand(name).ok_or_else(|| {
             Failure::usage(format!(
-                "there is no command '{}'; nqueens --help lists them",
+                "there is no command '{}'; nqueens --help lists the commands",
                 args.command.join(" ")
             ))
         })?;
@@ -379,7 +387,7 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                 continue;
             };
             if flag == "token" {
-                // It is nobody's but its owner's.
+                // A token is secret.
                 values = vec!["(a token)".to_owned()];
             }
             let (command, flag, from) = (names.join(" "), flag.to_owned(), origin.text());
@@ -410,7 +418,7 @@ mod tests {
     const FILE: &str = "threads = 3\njson = true\n[count]\nthreads = 4\nplace = ['1,1', '2,3']\n[submit.count]\npriority = -2\n";
 
     #[test]
-    fn the_nearest_source_of_a_flag_counts() {
+    fn the_source_of_highest_precedence_is_used() {
         let file = sources(FILE, |_| None);
         assert_eq!(
             completed(&file, "nqueens count 8"),
@@ -442,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_is_given_keeps_those_out_that_it_excludes() {
+    fn a_flag_on_the_command_line_excludes_those_that_conflict_with_it() {
         let file = sources("coordinator = 'queens.example.org:7878'\n", |_| None);
         let called = "nqueens jobs --data d";
         assert_eq!(completed(&file, called), called);
@@ -457,13 +465,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_command_has_is_named() {
+    fn unknown_flags_and_commands_are_named() {
         for (text, why) in [
             ("thread = 1", "no command has a flag --thread"),
             ("[count]\nthread = 1", "nqueens count does not have a flag --thread"),
             ("[counts]\nthreads = 1", "there is no command 'nqueens counts'"),
             ("[submit.counts]\nthreads = 1", "there is no command 'nqueens submit counts'"),
-            ("threads = 1979-05-27", "'threads' is neither a text"),
+            ("threads = 1979-05-27", "invalid value of 'threads'"),
         ] {
             let table: Table = text.parse().expect("TOML");
             let found = check_table(&super::super::command(), &[], &table).expect_err(text);

@@ -7,21 +7,22 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::checks::CheckArgs;
+use super::args::parse_duration;
+use super::check_args::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
-use super::remote::{block_on, stop_signal, usual_data};
-use super::token::time;
+use super::remote::{block_on, default_data, stop_signal};
 use super::{Exit, Failure, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
-    self, BoundAddress, ConnectionLimits, Notify, Options, authority_folder, now_ms,
+    self, BoundAddress, ConnectionLimits, CoordinatorOptions, Notify, authority_folder, now_ms,
 };
 
-/// Run a coordinator, which hands out units to workers and keeps the ledger.
+/// Run a coordinator, which leases units to workers and writes the ledger.
 ///
-/// On an address that others can reach it speaks TLS and needs an authority: nqueens coordinator init makes one.
+/// An address that other machines can reach needs TLS and a certificate authority, which nqueens
+/// coordinator init creates.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
@@ -36,48 +37,52 @@ pub(super) struct Args {
 struct ServeArgs {
     #[command(flatten)]
     data: Data,
-    /// Where to listen; port 0 takes one that is free.
+    /// The address for workers and operators. Port 0 selects a free port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// Without TLS, whoever can reach the address.
+    /// Serve without TLS and authentication, even if other machines can reach the address.
     #[arg(long)]
     insecure: bool,
-    /// Where Prometheus may ask for /metrics, in plain HTTP.
+    /// Serve metrics for Prometheus at this address, as /metrics over plain HTTP.
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<SocketAddr>,
-    /// Where browsers may look at the campaign and operators steer it: over TLS with a session that a token buys
-    /// (nqueens token create --role viewer or operator), or, without an authority, on this machine only.
+    /// Serve the dashboard at this address. With a certificate authority, it uses TLS and users
+    /// sign in with a token (nqueens token create --role viewer or operator). Without one, the
+    /// address must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
-    /// Serve gRPC's reflection, for tools such as grpcurl.
+    /// Serve gRPC reflection, for tools such as grpcurl.
     #[arg(long)]
     reflection: bool,
-    /// How long a worker may be silent before its units go to others.
-    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = time)]
+    /// The time after which a worker that does not report loses its units: a number and s, m, h or
+    /// d.
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = parse_duration)]
     lease: Duration,
-    /// How often workers report.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    /// The interval at which workers report: a number and s, m, h or d.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     sync: Duration,
     #[command(flatten)]
     checks: CheckArgs,
-    /// A command for the shell that hears of finished jobs, disputed totals, units that are set aside, workers in quarantine and a ledger that
-    /// cannot be written: in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on its standard input.
+    /// Run this shell command when a count or a proof is finished, when a total is disputed or its
+    /// recounts cannot settle it, when a unit failed repeatedly, when a worker is quarantined, when
+    /// the ledger cannot be written, and when the certificate of a proof fails its check. The
+    /// notification is in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on stdin.
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
-    /// An address, http or https, to which the same JSON is posted.
+    /// Post the same notifications as JSON to this URL.
     #[arg(long, value_name = "URL", value_parser = url)]
     notify_url: Option<String>,
     #[command(flatten)]
     logs: Logs,
 }
 
-/// Reads an address of the web.
+/// Parses an HTTP or HTTPS URL.
 fn url(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     if host.is_some_and(|host| !host.is_empty() && !text.contains(char::is_whitespace)) {
         Ok(text.to_owned())
     } else {
-        Err(format!("'{text}' is no address; write http://… or https://…"))
+        Err(format!("invalid URL '{text}'; use http://… or https://…"))
     }
 }
 
@@ -86,35 +91,36 @@ enum Command {
     Init(InitArgs),
 }
 
-/// Make the authority by which workers and the coordinator know each other.
+/// Create the certificate authority that issues the certificates of the coordinator and its
+/// workers.
 #[derive(Debug, clap::Args)]
 struct InitArgs {
     #[command(flatten)]
     data: Data,
-    /// A DNS name or IP address by which workers reach the coordinator; several: repeat. This machine's own
-    /// localhost, 127.0.0.1 and ::1 are always among them.
+    /// A DNS name or IP address at which workers reach the coordinator. Repeat the flag for several
+    /// names. localhost, 127.0.0.1 and ::1 are always included.
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Where a coordinator keeps what it has.
+/// The data directory of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Data {
-    /// The coordinator's folder.
-    #[arg(long, value_name = "DIR", default_value_os_t = usual_data())]
+    /// The data directory of the coordinator.
+    #[arg(long, value_name = "DIR", default_value_os_t = default_data())]
     data: PathBuf,
 }
 
 impl Data {
-    /// The folder of its authority.
+    /// Returns the directory of the authority.
     pub(super) fn authority_folder(&self) -> PathBuf {
         authority_folder(&self.data)
     }
 
-    /// Its authority.
+    /// Opens the authority.
     pub(super) fn authority(&self) -> Result<Authority, AuthorityError> {
         Authority::open(&self.authority_folder())
     }
@@ -124,7 +130,7 @@ impl Data {
     }
 }
 
-/// What `init --json` prints.
+/// The output of `init --json`.
 #[derive(Debug, Serialize)]
 struct Report {
     authority: PathBuf,
@@ -149,14 +155,14 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     };
     if settings.sync_ms.saturating_mul(2) > settings.lease_ms {
         return Err(Failure::usage(
-            "a lease must outlive two reports, or workers lose units that they count; raise --lease or lower --sync",
+            "--lease must be at least twice --sync; raise --lease or lower --sync",
         ));
     }
     let tls = !args.insecure && args.data.authority_folder().exists();
     if let Some(at) = args.dashboard {
         dashboard::check(at, tls)?;
     }
-    let mut options = Options {
+    let mut options = CoordinatorOptions {
         data: args.data.data.clone(),
         listen: args.listen,
         insecure: args.insecure,
@@ -168,9 +174,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         connections: ConnectionLimits::default(),
     };
     block_on(async move {
-        let told_to_stop = stop_signal();
+        let stop_requested = stop_signal();
         let stop = async {
-            told_to_stop.await;
+            stop_requested.await;
             tracing::info!("stopping");
         };
         let bound = match args.dashboard {
@@ -179,7 +185,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         };
         options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
         coordinator::serve(options, stop, |listening| {
-            told(listening);
+            log_addresses(listening);
             bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
         })
         .await?;
@@ -187,35 +193,35 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// Says where the coordinator listens.
-fn told(listening: &BoundAddress) {
+/// Logs the addresses of the coordinator.
+fn log_addresses(listening: &BoundAddress) {
     let BoundAddress { address, tls, metrics, .. } = listening;
     tracing::info!(%address, tls, "listening");
     if let Some(at) = metrics {
         tracing::info!(%at, "metrics");
     }
     if !tls && !address.ip().is_loopback() {
-        tracing::warn!("without TLS: whoever can reach this address may do everything");
+        tracing::warn!("serving without TLS: everyone who can reach this address has full access");
     }
 }
 
 fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let folder = args.data.authority_folder();
     let authority = Authority::init(&folder, &args.name, now_ms())?;
-    let names = authority.server_names().map_err(AuthorityError::Register)?;
+    let names = authority.server_names().map_err(AuthorityError::Registry)?;
     let fingerprint = authority.fingerprint().to_string();
     if args.json {
         let report = Report { authority: folder, fingerprint, names };
         print(&(serde_json::to_string(&report).expect("paths and strings serialise") + "\n"))?;
         return Ok(Exit::Done);
     }
-    let reached =
+    let server_names =
         ["localhost", "127.0.0.1", "::1"].into_iter().chain(names.iter().map(String::as_str));
     print(&format!(
-        "authority made in {}\n  fingerprint         {fingerprint}\n  reached as          {}\n  \
+        "authority created in {}\n  fingerprint         {fingerprint}\n  names               {}\n  \
          next                nqueens token create --data {}\n",
         folder.display(),
-        reached.collect::<Vec<_>>().join(", "),
+        server_names.collect::<Vec<_>>().join(", "),
         args.data.path().display(),
     ))?;
     Ok(Exit::Done)

@@ -1,99 +1,49 @@
 //! `nqueens count`.
 
-use std::fmt::Write as _;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::problem::Board;
-use super::report::{Published, counted, duration, grouped, predicted, rounded};
+use super::args::{Board, CpuArgs};
+use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
-use crate::engine::{
-    CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress,
-};
+use crate::engine::{CountError, CountEvent, CountOutcome, CountProgress, CountTask, DeviceChoice};
 use crate::kernel::symmetric::{Classes, classes};
-use crate::kernel::{KernelKind, UnknownKernel};
 use crate::oeis::{Sequence, totals_of};
+use crate::report::{Published, counted, duration, grouped, rounded};
 
-/// Count all solutions, or all completions of a board on which some squares are decided.
+/// Count all solutions, or all completions of a board.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// Count the symmetric and the fundamental solutions too.
+    /// Also count the symmetric and the fundamental solutions. Needs an empty board of queens,
+    /// superqueens or toroidal queens.
     #[arg(long)]
     classes: bool,
     #[command(flatten)]
-    machine: Machine,
-    /// The devices: auto (the CPU, and GPUs if that pays), cpu, gpu, or ids from nqueens devices; several by commas.
+    cpu: CpuArgs,
+    /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU
+    /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// Keep finished units in FILE, and go on from there if it exists.
+    /// Save finished units to the checkpoint FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Show no progress.
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }
 
-/// What counts on the CPU.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct Machine {
-    /// The kernel: auto (the fastest here), reference, textbook, scalar, avx2, avx512 or generic.
-    #[arg(long, default_value = "auto", value_parser = kernel)]
-    kernel: Kernel,
-    /// Threads; one a core if not given.
-    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
-    threads: Option<NonZeroUsize>,
-}
-
-impl Machine {
-    /// The same for the engine.
-    pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
-        CountOptions { kernel: self.kernel.0, threads: self.threads, devices }
-    }
-}
-
-/// `None` for auto.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel(pub(super) Option<KernelKind>);
-
-/// Reads a kernel's name, or auto.
-pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
-    Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
-}
-
-/// Reads a number of threads.
-pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    /// More than any machine has cores; each takes about a megabyte.
-    const MOST: usize = 1024;
-    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
-    threads.ok_or_else(|| {
-        format!("'{text}' is not a number of threads; write a whole number from 1 to {MOST}")
-    })
-}
-
-/// Reads a board size that can be counted.
-pub(super) fn board_size(text: &str) -> Result<usize, String> {
-    let wrong =
-        || format!("'{text}' is not a board size; write a whole number from 0 to {MAX_COUNT_SIZE}");
-    let n = text.parse().map_err(|_| wrong())?;
-    // The job says why a board is too large.
-    let job = Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1);
-    job.map(|_| n).map_err(|error| error.to_string())
-}
-
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     n: usize,
@@ -103,7 +53,7 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked: Vec<[usize; 2]>,
     solutions: String,
-    /// Two placed squares that attack each other, if that is why there is no solution.
+    /// Two placed pieces that attack each other, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<[[usize; 2]; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +83,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.board.problem()?;
     if args.classes && (!problem.is_empty() || problem.piece() == Piece::Rook) {
         return Err(Failure::usage(
-            "--classes needs an empty board and queens, super-queens or toroidal queens; leave it out, or the squares",
+            "--classes needs an empty board of queens, superqueens or toroidal queens",
         ));
     }
     let conflict = problem.conflict();
@@ -147,25 +97,25 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         None
     };
-    let compared = Compared::new(&problem, &outcome, classes.as_ref());
+    let comparison = Comparison::new(&problem, &outcome, classes.as_ref());
     if args.json {
-        let report = report(&problem, conflict, &outcome, classes.as_ref(), &compared);
+        let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
     } else {
-        print(&text(&problem, conflict, &outcome, classes.as_ref(), &compared))?;
+        print(&text(&problem, conflict, &outcome, classes.as_ref(), &comparison))?;
     }
-    if compared.differs() {
+    if comparison.differs() {
         return Err(Failure {
             exit: Exit::CheckFailed,
             message:
-                "a count differs from the published value; please report it with the output above"
+                "a count differs from the published value; please report this with the output above"
                     .into(),
         });
     }
     Ok(Exit::Done)
 }
 
-/// Counts, with a progress bar where stderr is a terminal; Ctrl-C stops at once.
+/// Counts with a progress bar. Ctrl-C stops the count at once.
 fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let counting = Arc::new(AtomicBool::new(false));
@@ -173,16 +123,16 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     let handler = ctrlc::set_handler(move || {
         raise.store(true, Ordering::Relaxed);
         if !running.load(Ordering::Relaxed) {
-            note("interrupted before the count began");
+            note("interrupted before the count started");
             std::process::exit(Exit::Interrupted as i32);
         }
     });
     if let Err(error) = handler {
-        note(&format!("Ctrl-C will end the program without a word: {error}"));
+        note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
     }
-    let options = args.machine.options(args.device.clone());
+    let options = args.cpu.options(args.device.clone());
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
-    // Boards from n = 26 on take seconds to plan.
+    // Planning takes seconds from n = 26.
     bar.set_message("planning");
     bar.tick();
     let planned = match &args.resume {
@@ -190,13 +140,13 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
         None => CountTask::plan(problem, &options),
     };
     let task = planned.inspect_err(|_| bar.finish_and_clear())?;
-    bar.suspend(|| tell_resumed(args, &task));
-    let mut last: Option<Progress> = None;
+    bar.suspend(|| note_resumed(args, &task));
+    let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
         match event {
-            Event::Note(text) => bar.suspend(|| note(text)),
-            Event::Progress(progress) => {
+            CountEvent::Note(text) => bar.suspend(|| note(text)),
+            CountEvent::Progress(progress) => {
                 last = Some(*progress);
                 show(&bar, progress);
             }
@@ -210,14 +160,16 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     bar.finish_and_clear();
     match (outcome, last) {
         (Err(CountError::Stopped { units_done, units }), Some(progress)) => {
-            let go_on = match &args.resume {
-                Some(path) => format!("the same command goes on from {}", path.display()),
-                None => "--resume FILE would have kept them".into(),
+            let hint = match &args.resume {
+                Some(path) => {
+                    format!("run the same command again to resume from {}", path.display())
+                }
+                None => "use --resume FILE to save finished units".into(),
             };
             Err(Failure {
                 exit: Exit::Interrupted,
                 message: format!(
-                    "interrupted after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {go_on}",
+                    "interrupted after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {hint}",
                     duration(progress.elapsed),
                     100.0 * progress.fraction,
                     grouped(progress.solutions),
@@ -228,52 +180,28 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     }
 }
 
-fn tell_resumed(args: &Args, task: &CountTask) {
+fn note_resumed(args: &Args, task: &CountTask) {
     let (units, torn) = task.resumed();
     if let Some(path) = &args.resume {
         if torn > 0 {
-            note(&format!(
-                "{}: dropped {torn} bytes of a record that was being written",
-                path.display()
-            ));
+            note(&format!("{}: dropped {torn} bytes of an incomplete record", path.display()));
         }
         if units > 0 && !args.quiet {
             let all = task.decomposition().units();
-            note(&format!("{}: {units} of {all} units are done already", path.display()));
+            note(&format!("{}: resuming with {units} of {all} units done", path.display()));
         }
     }
 }
 
-/// Steps of the bar.
-pub(super) const STEPS: u64 = 1000;
-
-/// Draws on stderr if that is a terminal, and nothing otherwise.
-pub(super) fn progress_bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:32} {msg}").expect("the template is right");
-    ProgressBar::new(STEPS).with_style(style)
-}
-
-pub(super) fn show(bar: &ProgressBar, progress: &Progress) {
-    let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
-    if let Some(rate) = progress.rate_per_s {
-        let _ = write!(message, "  {} solutions/s", rounded(rate));
-    }
-    if let Some(left) = progress.left {
-        let _ = write!(message, "  {} left", predicted(left));
-    }
-    // A fraction is between 0 and 1.
-    bar.set_position((progress.fraction * STEPS as f64) as u64);
-    bar.set_message(message);
-}
-
-/// The counts beside the published ones.
-struct Compared {
+/// The comparison of the counts with the published values.
+struct Comparison {
     total: Published,
-    /// Fundamental, point-symmetric, rotation-symmetric: those that have a sequence.
+    /// The fundamental, point-symmetric and rotation-symmetric solutions, where there is a
+    /// sequence.
     classes: [Option<(Sequence, Published)>; 3],
 }
 
-impl Compared {
+impl Comparison {
     fn new(problem: &Problem, outcome: &CountOutcome, classes: Option<&Classes>) -> Self {
         let (piece, n) = (problem.piece(), problem.n());
         let total = if problem.is_empty() {
@@ -320,7 +248,7 @@ fn report(
     conflict: Option<(Square, Square)>,
     outcome: &CountOutcome,
     classes: Option<&Classes>,
-    compared: &Compared,
+    comparison: &Comparison,
 ) -> Report {
     let from_one = |s: &Square| [s.row + 1, s.col + 1];
     Report {
@@ -335,7 +263,7 @@ fn report(
             fundamental: classes.fundamental.to_string(),
             point_symmetric: classes.point_symmetric.to_string(),
             rotation_symmetric: classes.quarter_turn_symmetric.to_string(),
-            published: compared.all_classes(),
+            published: comparison.all_classes(),
         }),
         kernel: outcome.kernel.clone(),
         devices: outcome.devices.clone(),
@@ -345,7 +273,7 @@ fn report(
         nodes: outcome.nodes.map(|nodes| nodes.to_string()),
         elapsed_s: outcome.elapsed.as_secs_f64(),
         rate_per_s: outcome.rate_per_s,
-        published: compared.total,
+        published: comparison.total,
         verified: ["residues", "divisible_by_3"],
     }
 }
@@ -355,13 +283,13 @@ fn text(
     conflict: Option<(Square, Square)>,
     outcome: &CountOutcome,
     classes: Option<&Classes>,
-    compared: &Compared,
+    comparison: &Comparison,
 ) -> String {
     let n = problem.n();
     let what = match problem.piece() {
         Piece::Queen => "queens",
         Piece::Rook => "rooks",
-        Piece::Superqueen => "super-queens",
+        Piece::Superqueen => "superqueens",
         Piece::Toroidal => "toroidal queens",
     };
     let solutions = outcome.solutions;
@@ -370,16 +298,16 @@ fn text(
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     line("digits", solutions.to_string());
     if let Some((a, b)) = conflict {
-        line("why none", format!("the pieces placed on {a} and {b} attack each other"));
+        line("conflict", format!("the pieces placed on {a} and {b} attack each other"));
     }
     if problem.is_empty() {
-        line("published", compared.total.sentence(totals_of(problem.piece())));
+        line("published", comparison.total.sentence(totals_of(problem.piece())));
     }
     if let Some(classes) = classes {
         let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];
         let names = ["fundamental", "point-symmetric", "rotation-symmetric"];
-        for ((name, value), compared) in names.into_iter().zip(values).zip(compared.classes) {
-            let published = compared.map_or(String::new(), |(sequence, published)| {
+        for ((name, value), comparison) in names.into_iter().zip(values).zip(comparison.classes) {
+            let published = comparison.map_or(String::new(), |(sequence, published)| {
                 format!(", {}", published.sentence(sequence))
             });
             line(name, format!("{}{published}", grouped(value)));

@@ -7,20 +7,20 @@ use crate::board::Piece;
 use crate::engine::{Device, find_every_device};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::{AdapterInfo, self_test};
+use crate::report::counted;
 
-/// List what can count here: GPUs with their ids, limits and whether they pass their self-test, and the kernels of
-/// the CPU.
+/// List the CPU kernels and the GPUs of this machine, and test the GPUs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Do not open the devices for their self-test.
+    /// Skip the self-test of the GPUs.
     #[arg(long)]
     no_test: bool,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     cpu: CpuReport,
@@ -51,7 +51,7 @@ struct AdapterReport {
     workgroup_bytes: u32,
     workgroup_lanes: u32,
     subgroup_lanes: u32,
-    /// "passed", "not_run", or what is wrong.
+    /// "passed", "not_run", or the error.
     self_test: String,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Every adapter, software drivers included.
+/// Reports every adapter, including software drivers.
 fn adapters(args: &Args) -> Vec<AdapterReport> {
     let report = |device: Device| {
         let info = device.info().cloned()?;
@@ -104,12 +104,12 @@ fn adapter(info: &AdapterInfo, self_test: String) -> AdapterReport {
 }
 
 fn text(report: &Report) -> String {
-    let mut lines = vec![format!("cpu ({} threads)", report.cpu.threads)];
+    let mut lines = vec![format!("cpu ({})", counted(report.cpu.threads as u128, "thread"))];
     for kernel in &report.cpu.kernels {
         let state = match (kernel.runs_here, kernel.fastest) {
-            (_, true) => "runs here, the fastest",
-            (true, _) => "runs here",
-            (false, _) => "needs instructions that this processor lacks",
+            (_, true) => "supported, the fastest",
+            (true, _) => "supported",
+            (false, _) => "not supported by this processor",
         };
         lines.push(format!("  {:<19} {state}", kernel.name));
     }
@@ -123,7 +123,7 @@ fn text(report: &Report) -> String {
         let (bytes, lanes) = (adapter.workgroup_bytes, adapter.workgroup_lanes);
         let step = adapter.subgroup_lanes;
         line("buffers", &format!("up to {mebibytes} MiB"));
-        line("workgroups", &format!("{bytes} bytes, {lanes} lanes, {step} in step"));
+        line("workgroups", &format!("{bytes} bytes, {lanes} lanes, subgroups of {step}"));
         line(
             "self-test",
             if adapter.self_test == "not_run" { "not run" } else { &adapter.self_test },
@@ -137,7 +137,7 @@ fn text(report: &Report) -> String {
 
 const fn no_adapter() -> &'static str {
     if cfg!(feature = "gpu") {
-        "no GPU adapter was found"
+        "no GPU adapter found"
     } else {
         "built without GPU support (feature gpu)"
     }

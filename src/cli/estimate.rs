@@ -4,37 +4,38 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::count::{Machine, board_size};
-use super::report::{rounded, time};
+use super::args::{CpuArgs, board_size};
 use super::{Exit, Failure, print};
 use crate::engine::{DeviceChoice, DeviceName, Estimate, Mean, estimate};
+use crate::report::{counted, rounded, time};
 
-/// Estimate solutions, nodes and the time of a count on this machine, from random dives into the search tree.
+/// Estimate the solutions, the nodes and the time of a count on this machine.
+///
+/// The estimate is from random probes of the search tree and assumes counting on the CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 32.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     #[command(flatten)]
-    machine: Machine,
-    /// Seconds to dive; four times as many halve the error.
+    cpu: CpuArgs,
+    /// The time to spend on probes, in seconds. Quadrupling it halves the error.
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// The seed of the random numbers.
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let duration = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    duration
-        .ok_or_else(|| format!("'{text}' is not a time; write a number of seconds, for example 2"))
+    duration.ok_or_else(|| format!("invalid time '{text}'; use a number of seconds, for example 2"))
 }
 
-/// What `--json` prints. Estimates are numbers, not counts.
+/// The output of `--json`. Estimates are floating-point numbers.
 #[derive(Debug, Serialize)]
 struct Report {
     n: usize,
@@ -50,9 +51,9 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    // The rate is that of the CPU.
+    // The rate is measured on the CPU.
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
-    let found = estimate(args.n, &args.machine.options(cpu), args.seconds, args.seed)?;
+    let found = estimate(args.n, &args.cpu.options(cpu), args.seconds, args.seed)?;
     let Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives } = found;
     if args.json {
         let report = Report {
@@ -75,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         format!("  {name:<19} {}{unit} ± {error:.1} %\n", rounded(value.mean))
     };
     print(&format!(
-        "{n} queens, estimated from {dives} dives (one standard error)\n{}{}  {:<19} {}/s, measured at n = {measured_at}\n  {:<19} {} ± {:.0} %\n",
+        "{queens}, estimated from {dives} (± one standard error)\n{}{}  {:<19} {}/s, measured at n = {measured_at}\n  {:<19} {} ± {:.0} %\n",
         line("solutions", solutions, ""),
         line("nodes", nodes, ""),
         "nodes",
@@ -83,7 +84,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         "time of the count",
         time(seconds.mean),
         100.0 * seconds.relative(),
-        n = args.n,
+        queens = counted(args.n as u128, "queen"),
+        dives = counted(dives.into(), "probe"),
     ))?;
     Ok(Exit::Done)
 }

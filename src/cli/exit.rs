@@ -1,63 +1,73 @@
-//! Exit codes, in one place.
+//! Exit codes.
 
 use crate::batch::{MergeError, PlanFileError};
+use crate::bench::BenchError;
 use crate::checkpoint::CheckpointError;
 use crate::cluster::auth::{AuthorityError, CertificateError};
 use crate::cluster::coordinator::ServeError;
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::worker::{OutboxError, WorkerError};
-use crate::engine::{BenchError, CountError, DeviceError};
+use crate::engine::{CountError, DeviceError};
 use crate::kernel::KernelError;
 
-/// How the program ends.
+/// The exit codes of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
+    /// Success.
     Done = 0,
-    /// Wrong usage or input.
+    /// Invalid usage or input.
     Usage = 2,
     /// No solution exists.
     NoSolution = 3,
-    /// Stopped by a limit, or a solver's claim that nobody confirmed; the best found is printed.
+    /// Not proven: stopped by a limit, or a solver's claim was not confirmed. The best solution
+    /// found is printed.
     Unproven = 4,
-    /// Not available here: a kernel, a device, a feature, a solver.
+    /// A kernel, device, feature or solver is not available.
     NotAvailable = 5,
-    /// A check failed: counts disagree.
+    /// A check failed: counts or answers disagree.
     CheckFailed = 6,
     /// A file cannot be read, written or trusted.
     File = 7,
-    /// The coordinator cannot be reached, or refuses.
+    /// The coordinator cannot be reached or refuses the call.
     Coordinator = 8,
-    /// `run-unit`: trying again is of no use.
+    /// `run-unit`: a permanent failure; a retry is useless.
     Permanent = 42,
-    /// `run-unit`: it may go well the next time, or on another machine.
+    /// `run-unit`: a temporary failure; retry, possibly on another machine.
     TryAgain = 75,
-    /// `run-unit`: it was told to stop, and what it has is kept.
+    /// `run-unit`: stopped by a signal; the finished units are saved.
     Checkpointed = 85,
-    /// Interrupted.
+    /// Interrupted by Ctrl-C.
     Interrupted = 130,
 }
 
-/// The same for `--help`; docs/exit-codes.md has all of the contract.
+/// The exit codes for `--help`. docs/exit-codes.md describes them in full.
 pub(super) const TABLE: &str = "\
-Exit codes: 0 done; 2 wrong usage or input; 3 no solution exists; 4 not proven (stopped by a limit, or a solver's \
-claim was not confirmed; the best found is printed); 5 not available here (kernel, device, solver); 6 a check \
-failed (counts or answers disagree); 7 a file cannot be read, written or trusted; 8 the coordinator cannot be \
-reached or refuses; 130 interrupted. run-unit besides: 42 trying again is of no use; 75 try again; 85 stopped, and what \
-was counted is kept.";
+Exit codes:
+    0  success
+    2  invalid usage or input
+    3  no solution exists
+    4  not proven: stopped by a limit, or a solver's claim was not confirmed
+    5  a kernel, device, feature or solver is not available
+    6  a check failed: counts or answers disagree
+    7  a file cannot be read, written or trusted
+    8  the coordinator cannot be reached or refuses the call
+   42  run-unit: permanent failure; a retry is useless
+   75  run-unit: temporary failure; retry, possibly on another machine
+   85  run-unit: stopped; the finished units are saved
+  130  interrupted";
 
-/// Why the program ends early: one line for stderr, and the exit code.
+/// An error that ends the program: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The code.
+    /// The exit code.
     pub exit: Exit,
-    /// What is wrong and what would be right.
+    /// The error message: what is wrong, and what would be right.
     pub message: String,
 }
 
 impl Failure {
-    /// Wrong usage or input.
+    /// Creates the failure of invalid usage or input.
     pub(super) fn usage(message: impl ToString) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
@@ -110,7 +120,7 @@ impl From<CountError> for Failure {
                 CheckpointError::Refused { .. } | CheckpointError::Disputed { .. },
             )
             | CountError::Unit { .. }
-            | CountError::Book(_)
+            | CountError::Units(_)
             | CountError::Total(_)
             | CountError::WorkerLost => Exit::CheckFailed,
             CountError::Stopped { .. } => Exit::Interrupted,
@@ -135,8 +145,8 @@ impl From<BenchError> for Failure {
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let exit = match &error {
-            LedgerError::Damaged { damage, .. } if damage.is_disagreement() => Exit::CheckFailed,
-            LedgerError::Refused { .. } => Exit::CheckFailed,
+            LedgerError::Damaged { damage, .. } if damage.is_inconsistency() => Exit::CheckFailed,
+            LedgerError::InvalidEntry { .. } => Exit::CheckFailed,
             _ => Exit::File,
         };
         Self { exit, message: error.to_string() }
@@ -150,7 +160,9 @@ impl From<ServeError> for Failure {
             ServeError::NoAuthority(..) => Exit::Usage,
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
-            ServeError::Holder(_) | ServeError::Folder(..) | ServeError::Proofs(_) => Exit::File,
+            ServeError::Credentials(_) | ServeError::Folder(..) | ServeError::Proofs(_) => {
+                Exit::File
+            }
             ServeError::CampaignActor => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)
@@ -202,7 +214,7 @@ impl From<AuthorityError> for Failure {
             | AuthorityError::Missing(_)
             | AuthorityError::Damaged(_)
             | AuthorityError::OpenToOthers { .. }
-            | AuthorityError::Register(_)
+            | AuthorityError::Registry(_)
             | AuthorityError::Certificate(_) => Exit::File,
         };
         Self { exit, message: error.to_string() }

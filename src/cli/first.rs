@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
-use super::check::LARGEST_FILE;
-use super::max_work::{self, MaxWork};
+use super::max_work::{self, MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
-use super::report::{counted, duration};
-use super::solution_output::{Format, Shape, object};
+use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
-use crate::proof::{self, Meter, ProofError};
+use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::Drawing;
-use crate::solver::first::resume::{self, ResumeError};
-use crate::solver::first::{self, Found, Options, Refutations};
-use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, first};
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::report::{counted, duration};
+use crate::solver::first::{self, Found, Options, Refutations, resume};
+use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
-/// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
+/// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
+///
+/// The exact method proves in exact integers that no solution comes before it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, or a range of them: 8, 4..40. Up to 128 for exact, up to 250 for the others.
+    /// The board size, or a range: 8, 4..40. At most 128 for exact, and 250 for the other methods.
     #[arg(value_name = "N", value_parser = sizes, allow_negative_numbers = true)]
     sizes: Sizes,
     /// The method: exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights.
@@ -36,35 +36,38 @@ pub(super) struct Args {
     solver: SolverChoice,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Stop after this time (for each board), the check of the certificate included, with the best that was found: a number
-    /// and s, m or h.
+    /// Stop after this time for each board, and print the best solution found: a number and s, m or
+    /// h. The time includes the check of the certificate.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
-    /// Show no progress.
+    output: OutputArgs,
+    /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
 }
 
-/// What only the exact engine can do.
+/// The options of the exact method.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
 struct EngineArgs {
-    /// A square that holds a queen, counted from 1; several: repeat, or '2,4 4,5'. The first completion is found (exact).
+    /// A square that holds a queen, counted from 1. Repeat the flag or write '2,4 4,5' for several
+    /// squares. Finds the first completion. Needs --method exact.
     #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
     place: Vec<Squares>,
-    /// The columns of the first rows: '1 3 5'. The first solution that begins so is found (exact).
+    /// The columns of the queens in the first rows: '1 3 5'. Finds the first solution with this
+    /// prefix. Needs --method exact.
     #[arg(long, value_name = "COLUMNS", value_parser = prefix, allow_hyphen_values = true)]
     from: Option<Squares>,
-    /// Write a certificate, which nqueens check proves again (exact).
+    /// Write a certificate to FILE; verify it with nqueens check. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Keep what is refuted in this file, and go on from it if it is there (exact).
+    /// Save refutations to FILE, and resume from it if it exists. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     max_work: MaxWork,
-    /// Threads (exact); all cores by default.
+    /// The number of threads (default: one per core). Needs --method exact.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -85,13 +88,13 @@ fn sizes(text: &str) -> Result<Sizes, String> {
     let (first, last) = (board_size(first)?, board_size(last)?);
     if first > last {
         return Err(format!(
-            "'{text}' is no range; write the smaller size first, for example 4..40"
+            "invalid range '{text}'; put the smaller size first, for example 4..40"
         ));
     }
     Ok(Sizes { first, last, range: true })
 }
 
-/// The squares of one flag.
+/// The squares of one occurrence of a flag.
 #[derive(Clone, Debug)]
 struct Squares(Vec<Square>);
 
@@ -106,27 +109,26 @@ fn prefix(text: &str) -> Result<Squares, String> {
     };
     let squares: Option<Vec<Square>> = text.split_whitespace().enumerate().map(column).collect();
     squares.map(Squares).ok_or_else(|| {
-        format!("'{text}' are no columns; write them from row 1 on, counted from 1: '1 3 5'")
+        format!("invalid columns '{text}'; use the columns of rows 1, 2, …, counted from 1, for example '1 3 5'")
     })
 }
 
-/// The largest board of these methods: its 0-1 programme has 62,500 variables, far more than anybody has time for.
+/// The largest board of these methods: its 0-1 integer program has 62,500 variables, far too many
+/// to solve.
 pub(super) const LARGEST: usize = 250;
 
-/// What is refuted is kept at most this often.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
+/// The minimum time between two writes of the file of `--resume`.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// Reads the size of a board whose 0-1 programme can be written down.
+/// Parses the size of a board for the solvers.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n <= LARGEST);
-    n.ok_or_else(|| {
-        format!("'{text}' is not a board size for this; write a whole number from 0 to {LARGEST}")
-    })
+    n.ok_or_else(|| format!("invalid board size '{text}'; use a whole number from 0 to {LARGEST}"))
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
-        args.engine.refuse_all(args.method)?;
+        args.engine.reject_all(args.method)?;
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
@@ -134,24 +136,24 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if last > args.method.largest() {
         let (method, largest) = (args.method, args.method.largest());
         let message = format!(
-            "{method} is for boards up to n = {largest} only, not for n = {last}; take another method"
+            "{method} supports boards up to n = {largest}, not n = {last}; choose another method"
         );
         return Err(Failure::usage(message));
     }
     if range {
         return table(args, solver);
     }
-    let format = args.shape.format(Piece::Queen, first, false)?;
+    let format = args.output.format(Piece::Queen, first, false)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
     let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
     let exit = report.finish(found.as_ref(), format, &terminal);
-    // A file that could not be written does not hide the answer.
+    // The answer is printed even if a file cannot be written.
     unwritten.map_or(exit, Err)
 }
 
-/// The answer for one board, and what went wrong after it was found: a file that could not be written.
+/// Returns the answer for one board, and the failure if a file could not be written afterwards.
 fn answer(
     args: &Args,
     n: usize,
@@ -164,7 +166,8 @@ fn answer(
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
         method => (
-            first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?,
+            lexicographic_first(n, method, solver.unwrap_or(BEST_SOLVER), terminal)
+                .map_err(Failure::usage)?,
             None,
         ),
     };
@@ -178,22 +181,22 @@ fn answer(
     Ok((report, found, unwritten))
 }
 
-/// One line for each board: its size, the time, the columns; or the same as JSON.
+/// Prints one line for each board: its size, the time and the columns; or the same as JSON.
 fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failure> {
-    let format = args.shape.format(Piece::Queen, args.sizes.last, true)?;
+    let format = args.output.format(Piece::Queen, args.sizes.last, true)?;
     if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
         return Err(Failure::usage(
-            "a range is printed as a table or as JSON; leave --format and --board out",
+            "a range is printed as a table or as JSON; omit --format and --board",
         ));
     }
-    args.engine.refuse_files()?;
+    args.engine.reject_files()?;
     let mut stream = Stream::begin();
     let mut unproven = 0;
     for n in args.sizes.first..=args.sizes.last {
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
         let run = answer(args, n, solver, &mut terminal);
         terminal.finish();
-        // Files are of one board.
+        // Files are for one board only.
         let (report, ..) = run?;
         unproven += u32::from(!report.proven);
         let columns =
@@ -228,18 +231,18 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
     let boards = counted(unproven.into(), "board");
     Err(Failure {
         exit: Exit::Unproven,
-        message: format!("{boards} not proven within the time limit"),
+        message: format!("{boards} could not be proven within the time limit"),
     })
 }
 
 impl EngineArgs {
-    /// Queens that stand already.
+    /// Returns the squares of the placed queens.
     fn placed(&self) -> Vec<Square> {
         self.place.iter().chain(&self.from).flat_map(|squares| squares.0.iter().copied()).collect()
     }
 
-    /// Another method can do nothing of this.
-    fn refuse_all(&self, method: FirstMethod) -> Result<(), Failure> {
+    /// Rejects all these options for another method.
+    fn reject_all(&self, method: FirstMethod) -> Result<(), Failure> {
         let given = [
             ("--place", !self.place.is_empty()),
             ("--from", self.from.is_some()),
@@ -250,23 +253,24 @@ impl EngineArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => {
-                Err(Failure::usage(format!("{flag} is for --method exact, not for {method}")))
+                Err(Failure::usage(format!("{flag} needs --method exact, not {method}")))
             }
             None => Ok(()),
         }
     }
 
-    /// Files are of one empty board.
-    fn refuse_files(&self) -> Result<(), Failure> {
+    /// Rejects files, which are for one empty board only.
+    fn reject_files(&self) -> Result<(), Failure> {
         let given =
             [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::usage(format!("{flag} is for one empty board"))),
+            Some((flag, _)) => Err(Failure::usage(format!("{flag} needs one empty board"))),
             None => Ok(()),
         }
     }
 
-    /// By the exact engine, with its files; and which of them could not be written.
+    /// Runs the exact solver with its files. Returns its answer, and the failure if a file could
+    /// not be written.
     fn answer(
         &self,
         problem: &Problem,
@@ -275,28 +279,34 @@ impl EngineArgs {
     ) -> Result<(Answer<Vec<usize>>, Option<Failure>), Failure> {
         let n = problem.n();
         if !problem.is_empty() {
-            self.refuse_files()?;
+            self.reject_files()?;
         }
         if problem.conflict().is_some() {
             return Ok((
-                Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 },
+                Answer { found: None, verdict: Verdict::Proven, nodes: 0, lps_solved: 0 },
                 None,
             ));
         }
-        // Whether it can be written is to be known before the search, not after it.
+        // A file that cannot be written is an error before the search, not after it.
         let certificate = self.certificate.as_deref().map(begin).transpose()?;
         let refuted = match self.resume.as_deref() {
-            Some(path) => self.go_on_from(path, n, quiet, terminal)?,
+            Some(path) => self.read_refutations(path, n, quiet, terminal)?,
             None => Refutations::new(),
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or(cores, usize::from);
         let options = Options { threads, refuted, placed: problem.placed().to_vec() };
-        let mut book =
-            Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
-        let found = first::first(n, options, terminal, &mut |refuted| book.keep(refuted));
-        book.write(&found.refuted);
-        let mut unwritten = book.failure;
+        let mut refutation_file = RefutationFile {
+            path: self.resume.as_deref(),
+            n,
+            written: Instant::now(),
+            failure: None,
+        };
+        let found = first::first_solution(n, options, terminal, &mut |refuted| {
+            refutation_file.write_if_due(refuted)
+        });
+        refutation_file.write(&found.refuted);
+        let mut unwritten = refutation_file.failure;
         let Some((path, file)) = certificate.filter(|_| found.finished) else {
             return Ok((found.into(), unwritten));
         };
@@ -304,8 +314,7 @@ impl EngineArgs {
             Some(certificate) => {
                 let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
                 let written = file.finish_with(write);
-                unwritten =
-                    written.err().map(|error| cannot_be_written(path, &error)).or(unwritten);
+                unwritten = written.err().map(|error| cannot_write(path, &error)).or(unwritten);
                 Ok((found.into(), unwritten))
             }
             None => {
@@ -315,8 +324,8 @@ impl EngineArgs {
         }
     }
 
-    /// What the run that wrote `path` had refuted; nothing if there is no such file.
-    fn go_on_from(
+    /// Reads the refutations of an earlier run from `path`; none if there is no such file.
+    fn read_refutations(
         &self,
         path: &Path,
         n: usize,
@@ -324,13 +333,13 @@ impl EngineArgs {
         terminal: &Terminal,
     ) -> Result<Refutations, Failure> {
         let failure = |error: &dyn std::fmt::Display| {
-            let message = format!("{} is nothing to go on from: {error}", path.display());
+            let message = format!("cannot resume from {}: {error}", path.display());
             Failure { exit: Exit::File, message }
         };
         let bytes = match atomic_file::read(path, LARGEST_FILE) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Whether it can be written is to be known before the search.
+                // A file that cannot be written is an error before the search.
                 begin(path)?;
                 return Ok(Refutations::new());
             }
@@ -347,23 +356,23 @@ impl EngineArgs {
         })?;
         if !quiet {
             let kept = counted(refuted.len() as u128, "refutation");
-            note(&format!("{}: goes on after {kept}, checked again", path.display()));
+            note(&format!("{}: resuming after {kept}, which were verified again", path.display()));
         }
         Ok(refuted)
     }
 }
 
-/// How the program ends at Ctrl-C while it checks what an earlier run has kept.
+/// Returns the failure of an interrupt while the file of an earlier run is checked.
 pub(super) fn interrupted(path: &Path) -> Failure {
-    let message = format!("interrupted while {} was checked; it is as it was", path.display());
+    let message = format!("interrupted while checking {}, which is unchanged", path.display());
     Failure { exit: Exit::Interrupted, message }
 }
 
 fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_be_written(path, &error))?))
+    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
 }
 
-/// The certificate, which was checked; none if there was no time for that.
+/// Returns the certificate after checking it; `None` if there was no time to finish the check.
 fn checked_certificate(
     n: usize,
     found: &Found,
@@ -377,27 +386,28 @@ fn checked_certificate(
         Ok(certificate) => Ok(Some(certificate)),
         Err(ProofError::Stopped) => Ok(None),
         Err(error) => {
-            let message = format!("the certificate would be refused: {error}; please report it");
+            let message =
+                format!("internal error: the certificate is invalid: {error}; please report this");
             Err(Failure { exit: Exit::CheckFailed, message })
         }
     }
 }
 
-fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
 }
 
-/// The file of what is refuted.
-struct Book<'a> {
+/// The file of `--resume`.
+struct RefutationFile<'a> {
     path: Option<&'a Path>,
     n: usize,
     written: Instant,
     failure: Option<Failure>,
 }
 
-impl Book<'_> {
-    fn keep(&mut self, refuted: &Refutations) {
-        if self.written.elapsed() >= KEEP_EVERY {
+impl RefutationFile<'_> {
+    fn write_if_due(&mut self, refuted: &Refutations) {
+        if self.written.elapsed() >= WRITE_EVERY {
             self.write(refuted);
         }
     }
@@ -407,7 +417,7 @@ impl Book<'_> {
         let bytes = resume::write(self.n, refuted);
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&bytes);
         let written = AtomicFile::begin(path).and_then(|file| file.finish_with(write));
-        self.failure = written.err().map(|error| cannot_be_written(path, &error));
+        self.failure = written.err().map(|error| cannot_write(path, &error));
         self.written = Instant::now();
     }
 }
@@ -419,10 +429,10 @@ mod tests {
 
     #[test]
     fn a_certificate_is_checked_only_within_the_time_limit() {
-        let found = first::first(10, Options::default(), &mut Unobserved, &mut |_| {});
+        let found = first::first_solution(10, Options::default(), &mut Unobserved, &mut |_| {});
         let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
-        let certificate = checked(None).expect("it is right").expect("there is time");
+        let certificate = checked(None).expect("it is valid").expect("there is time");
         assert!(proof::check(&certificate).is_ok());
         assert_eq!(checked(Some(Duration::from_secs(3600))), Ok(Some(certificate)));
     }

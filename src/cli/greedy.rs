@@ -4,31 +4,33 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::args::number;
 use super::interrupt::Interrupt;
-use super::problem::number;
 use super::solution_output::object;
 use super::stream::Stream;
 use super::{Exit, Failure};
-use crate::board::{Lines, Piece};
+use crate::board::{OccupiedLines, Piece};
+use crate::report::counted;
 use crate::solver::classical::greedy::Greedy;
 
-/// Fill an infinite board greedily: row by row, each queen in the leftmost column where none above attacks it
-/// (OEIS A065188). Prints the column of each, one a line.
+/// Place queens greedily on an infinite board, and print their columns (OEIS A065188).
+///
+/// Row by row, each queen is placed in the leftmost column where no queen above attacks it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The number of queens, from 1 to 10 000 000.
     #[arg(value_name = "K", value_parser = queens, allow_negative_numbers = true)]
     queens: usize,
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
 fn queens(text: &str) -> Result<usize, String> {
-    number(text, "a number of queens", 1, 10_000_000)
+    number(text, "number of queens", 1, 10_000_000)
 }
 
-/// A line of `--json`.
+/// A line of the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Line {
     row: usize,
@@ -38,13 +40,14 @@ struct Line {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
     let mut stream = Stream::begin();
-    // The checker joins no edges of an infinite board.
-    let mut lines = Lines::new(Piece::Queen, usize::MAX);
+    // An infinite board has no edges to join.
+    let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
     for (row, queen) in Greedy::default().take(args.queens).enumerate() {
         if queen.row != row || !lines.add(queen) {
             stream.finish()?;
-            let message =
-                format!("the queen on {queen} is attacked or in a wrong row; please report it");
+            let message = format!(
+                "internal error: the queen on {queen} is attacked or in a wrong row; please report this"
+            );
             return Err(Failure { exit: Exit::CheckFailed, message });
         }
         let (row, column) = (queen.row + 1, queen.col + 1);
@@ -60,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             stream.finish()?;
             return Err(Failure {
                 exit: Exit::Interrupted,
-                message: format!("interrupted after {row} queens"),
+                message: format!("interrupted after {}", counted(row as u128, "queen")),
             });
         }
     }

@@ -6,40 +6,42 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::atomic_file::{self, AtomicFile};
-use super::report::rounded;
 use super::solver::SolverChoice;
 use super::terminal::Terminal;
 use super::{Exit, Failure, note};
 use crate::board::{Problem, Square};
+use crate::report::{counted, rounded};
 use crate::solver::ilp::cuts::{Families, Separation, separate};
 use crate::solver::ilp::model::Model;
 use crate::solver::ilp::model_file::Format;
 use crate::solver::ilp::{Formulation, Goal, Solver, heaviest, largest_set, one_solution};
 use crate::solver::{Answer, Unproven, Verdict};
 
-/// What only a 0-1 programme has.
+/// The options of integer programming.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Integer programming (--method ilp)")]
 pub(super) struct Options {
-    /// How the diagonals are written down: borders (6n rows, maximising) or diagonals (each once; the default).
+    /// The formulation: borders (6n constraints, the two long diagonals twice; maximises the number
+    /// of queens) or diagonals (each diagonal once; no objective) (default: diagonals).
     #[arg(long, value_name = "FORMULATION")]
     formulation: Option<Formulation>,
-    /// At most one queen in each row and column, as many as possible: the largest set where there is no solution.
+    /// Place as many non-attacking queens as possible, even where no solution exists.
     #[arg(long, alias = "maximise", conflicts_with_all = ["weights", "prefer"])]
     maximize: bool,
-    /// Maximise the sum of weights: n lines of n numbers with commas between them.
+    /// Maximise the sum of the weights in FILE: n lines of n numbers, separated by commas.
     #[arg(long, value_name = "FILE", conflicts_with = "prefer")]
     weights: Option<PathBuf>,
-    /// Maximise the sum of the weights of these squares; several: repeat, or --prefer '2,4=1.5 4,5=-2'.
+    /// Maximise the sum of the weights of these squares. Repeat the flag or write --prefer '2,4=1.5
+    /// 4,5=-2' for several squares.
     #[arg(long, value_name = "ROW,COL=WEIGHT", value_parser = preferences, allow_hyphen_values = true)]
     prefer: Vec<Preferences>,
-    /// Write the programme to FILE first, for other solvers: .mps or .lp.
+    /// Write the 0-1 integer program to FILE, for other solvers: .mps or .lp.
     #[arg(long, value_name = "FILE")]
     write_model: Option<PathBuf>,
-    /// Add violated cliques: crosses, X's and squares.
+    /// Add clique cuts: cross, X and four-corner patterns.
     #[arg(long)]
     cliques: bool,
-    /// Add violated odd cycles.
+    /// Add odd-cycle cuts.
     #[arg(long)]
     odd_cycles: bool,
     #[command(flatten)]
@@ -47,7 +49,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The first option that is given, if one is.
+    /// Returns the first option that is given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.formulation.is_some(), "--formulation"),
@@ -62,14 +64,14 @@ impl Options {
     }
 }
 
-/// Squares with weights, as one flag names them.
+/// The squares and weights of one occurrence of a flag.
 #[derive(Clone, Debug)]
 struct Preferences(Vec<(Square, String)>);
 
 fn preferences(text: &str) -> Result<Preferences, String> {
     let read = |word: &str| -> Result<(Square, String), String> {
         let wrong =
-            || format!("'{word}' is not a preference; write row,col=weight, for example 2,4=1.5");
+            || format!("invalid preference '{word}'; use row,col=weight, for example 2,4=1.5");
         let (square, weight) = word.split_once('=').ok_or_else(wrong)?;
         let square = square.parse::<Square>().map_err(|error| error.to_string())?;
         Decimal::read(weight).ok_or_else(wrong)?;
@@ -77,24 +79,24 @@ fn preferences(text: &str) -> Result<Preferences, String> {
     };
     let read: Vec<_> = text.split_whitespace().map(read).collect::<Result<_, _>>()?;
     if read.is_empty() {
-        Err("'' is not a preference; write row,col=weight".into())
+        Err("invalid preference ''; use row,col=weight, for example 2,4=1.5".into())
     } else {
         Ok(Preferences(read))
     }
 }
 
-/// A decimal number, exactly: digits · 10^−places.
+/// An exact decimal number: digits · 10^−places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Decimal {
     digits: i64,
     places: u32,
 }
 
-/// Digits behind the point at most.
+/// The maximum number of digits after the point.
 const MOST_PLACES: usize = 9;
 
 impl Decimal {
-    /// Reads "-12.5"; no exponents, no NaN, no infinity.
+    /// Parses a decimal such as "-12.5", without exponent, NaN and infinity.
     fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let (negative, number) = match text.strip_prefix(['-', '+']) {
@@ -112,7 +114,7 @@ impl Decimal {
     }
 }
 
-/// Weights of all squares as whole numbers, each that many times 10^−places.
+/// The weights of all squares as multiples of 10^−places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Weights {
     scaled: Vec<i64>,
@@ -122,7 +124,7 @@ struct Weights {
 impl Weights {
     fn of(n: usize, decimals: &[Decimal]) -> Result<Self, Failure> {
         let places = decimals.iter().map(|decimal| decimal.places).max().unwrap_or(0);
-        // A sum of n of them has to be exact in the 53 bits that solvers compute with.
+        // A sum of n weights must be exact in the 53 bits of the solvers.
         let most = (1i64 << 53) / n.max(1) as i64;
         let scale = |decimal: &Decimal| {
             let scaled = decimal.digits.checked_mul(10i64.pow(places - decimal.places))?;
@@ -130,19 +132,19 @@ impl Weights {
         };
         let scaled: Option<Vec<i64>> = decimals.iter().map(scale).collect();
         let scaled = scaled.ok_or_else(|| {
-            Failure::usage(
-                "the weights have too many digits: their sum must be exact in 53 bits; shorten them",
-            )
+            Failure::usage("the weights have too many digits; their sum must be exact in 53 bits")
         })?;
         Ok(Self { scaled, places })
     }
 
-    /// Reads n lines of n numbers.
+    /// Parses n lines of n numbers.
     fn read(n: usize, text: &str) -> Result<Self, Failure> {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.len() != n {
-            let message =
-                format!("there are {} lines of weights; there must be n = {n}", lines.len());
+            let message = format!(
+                "the weights have {}; they need n = {n}",
+                counted(lines.len() as u128, "line")
+            );
             return Err(Failure::usage(message));
         }
         let mut decimals = Vec::with_capacity(n * n);
@@ -151,15 +153,16 @@ impl Weights {
             if fields.len() != n {
                 let found = fields.len();
                 let message = format!(
-                    "line {} of the weights has {found} numbers; it must have n = {n}",
-                    row + 1
+                    "line {} of the weights has {}; it needs n = {n}",
+                    row + 1,
+                    counted(found as u128, "number"),
                 );
                 return Err(Failure::usage(message));
             }
             for (col, field) in fields.iter().enumerate() {
                 let decimal = Decimal::read(field).ok_or_else(|| {
                     Failure::usage(format!(
-                        "the weight of {}, '{}', is not a number; write a decimal such as -2.5",
+                        "invalid weight of {}: '{}'; use a decimal number, for example -2.5",
                         Square::new(row, col),
                         field.trim()
                     ))
@@ -177,14 +180,14 @@ impl Weights {
                 let message = format!("the preferred square {square} is off the board; n = {n}");
                 return Err(Failure::usage(message));
             }
-            // The flag's parser has read it before.
+            // The parser of the flag has checked it.
             decimals[square.row * n + square.col] =
                 Decimal::read(weight).unwrap_or(Decimal { digits: 0, places: 0 });
         }
         Self::of(n, &decimals)
     }
 
-    /// The weight of a solution in decimal digits.
+    /// Returns the weight of a solution in decimal digits.
     fn total(&self, columns: &[usize]) -> String {
         let n = columns.len();
         let sum: i128 = columns
@@ -203,7 +206,7 @@ impl Weights {
     }
 }
 
-/// What the cuts did.
+/// The effect of the cuts.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CutsReport {
     cliques: usize,
@@ -213,7 +216,7 @@ pub(super) struct CutsReport {
     bound_after: Option<f64>,
 }
 
-/// What came out.
+/// The result of the solver.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The 0-based column in each row.
@@ -225,7 +228,7 @@ pub(super) struct Outcome {
     pub(super) cuts: Option<CutsReport>,
 }
 
-/// Solves `problem` as the options say.
+/// Solves `problem` with these options.
 pub(super) fn solve(
     options: &Options,
     problem: &Problem,
@@ -243,7 +246,7 @@ pub(super) fn solve(
         None if options.maximize => Goal::LargestSet,
         None => Goal::AnySolution,
     };
-    // A file that cannot be written is told before anybody waits for it.
+    // A file that cannot be written is an error before the search, not after it.
     let file = options.write_model.as_deref().map(begin).transpose()?;
     let solver = options.solver.solver(quiet)?;
     let mut model = goal.model(problem, options.formulation.unwrap_or_default());
@@ -266,7 +269,7 @@ pub(super) fn solve(
         note(&cuts.sentence());
     }
     if let Some((file, format, path)) = file {
-        file.finish(&format.write(&model)).map_err(|error| unwritten(path, &error))?;
+        file.finish(&format.write(&model)).map_err(|error| cannot_write(path, &error))?;
     }
     let Answer { found, verdict, nodes, .. } = match goal {
         Goal::AnySolution => rows(one_solution(problem, &model, solver, terminal)),
@@ -291,7 +294,7 @@ fn rows(answer: Answer<Vec<usize>>) -> Answer<Vec<Option<usize>>> {
     answer.map(|columns| columns.into_iter().map(Some).collect())
 }
 
-/// Adds violated rows to the model, if any are asked for, and says what they did.
+/// Adds the requested cuts to the model, and returns their effect.
 fn cut(
     model: &mut Model,
     n: usize,
@@ -314,19 +317,19 @@ fn cut(
 
 impl CutsReport {
     fn sentence(&self) -> String {
-        let after = self.bound_after.map_or("no point is left".to_owned(), rounded);
+        let after = self.bound_after.map_or("infeasible".to_owned(), rounded);
         format!(
-            "cuts: {} cliques and {} odd cycles in {} rounds; bound of the relaxation {} before, {after} after",
-            self.cliques,
-            self.odd_cycles,
-            self.rounds,
+            "cuts: {} and {} in {}; LP bound {} before, {after} after",
+            counted(self.cliques as u128, "clique"),
+            counted(self.odd_cycles as u128, "odd cycle"),
+            counted(self.rounds as u128, "round"),
             rounded(self.bound_before),
         )
     }
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    /// Larger files are not read.
+    /// The maximum size of the file, in bytes.
     const LARGEST_FILE: u64 = 16 << 20;
     atomic_file::read_text(path, LARGEST_FILE).map_err(|error| Failure {
         exit: Exit::File,
@@ -334,15 +337,15 @@ fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Begins a model file, in the format that its name tells.
+/// Begins a model file in the format of its extension.
 fn begin(path: &Path) -> Result<(AtomicFile, Format, &Path), Failure> {
     let format = Format::of(path).map_err(Failure::usage)?;
-    let file = AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?;
+    let file = AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?;
     Ok((file, format, path))
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("the model cannot be written to {}: {error}", path.display());
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("the model {} cannot be written: {error}", path.display());
     Failure { exit: Exit::File, message }
 }
 
@@ -361,15 +364,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_of_numbers_is_refused() {
+    fn an_invalid_matrix_of_weights_is_rejected() {
         for (n, text, words) in [
-            (2, "1,2\n", "1 lines"),
+            (2, "1,2\n", "1 line;"),
             (2, "1,2\n3\n", "line 2"),
             (2, "1,2\n3,NaN\n", "2,2"),
             (2, "1,2\n3,inf\n", "'inf'"),
             (2, "1,2\n3,1e5\n", "'1e5'"),
             (1, "99999999999999999", "too many digits"),
-            (1, "0.1234567891", "not a number"),
+            (1, "0.1234567891", "invalid weight"),
         ] {
             let failure = Weights::read(n, text).expect_err(text);
             assert_eq!(failure.exit, Exit::Usage);

@@ -1,4 +1,4 @@
-//! Ctrl-C, for commands that end with what they have.
+//! Ctrl-C, for commands that print what they have found so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,62 +6,68 @@ use std::time::{Duration, Instant};
 
 use super::{Exit, note};
 
-/// Within this time of the first Ctrl-C others say the same: people press it twice, and terminals deliver it twice.
-const SAME: Duration = Duration::from_secs(2);
+/// A second Ctrl-C within this time of the first is ignored: users press it twice, and terminals
+/// deliver it twice.
+const DEBOUNCE: Duration = Duration::from_secs(2);
 
-/// Whether the user has pressed Ctrl-C. The command then ends soon, with what it has; another Ctrl-C, two seconds later or
-/// more, ends it at once.
+/// The flag that Ctrl-C raises. The command then ends soon, and prints what it has found. Another
+/// Ctrl-C, at least two seconds later, ends it at once.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
-/// What a Ctrl-C asks for.
+/// The effect of a Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    /// To end with what there is.
+enum Effect {
+    /// End, and print what was found.
     End,
-    /// To end without waiting for that.
+    /// End at once.
     EndAtOnce,
 }
 
-/// When Ctrl-C was pressed first.
+/// The time of the first Ctrl-C.
 #[derive(Debug, Default)]
 struct Presses {
     first: Option<Instant>,
 }
 
 impl Presses {
-    /// Takes note of a Ctrl-C, and says what it asks for.
-    fn press(&mut self, now: Instant) -> Asked {
+    /// Records a Ctrl-C, and returns its effect.
+    fn press(&mut self, now: Instant) -> Effect {
         let first = *self.first.get_or_insert(now);
-        if now.saturating_duration_since(first) < SAME { Asked::End } else { Asked::EndAtOnce }
+        if now.saturating_duration_since(first) < DEBOUNCE {
+            Effect::End
+        } else {
+            Effect::EndAtOnce
+        }
     }
 }
 
 impl Interrupt {
-    /// Begins to listen, or goes on listening.
+    /// Installs the handler if it is not installed, and returns the flag.
     pub(super) fn listen() -> Self {
         static LISTENER: OnceLock<Interrupt> = OnceLock::new();
-        LISTENER.get_or_init(Self::begin).clone()
+        LISTENER.get_or_init(Self::install).clone()
     }
 
-    fn begin() -> Self {
+    fn install() -> Self {
         let raised = Arc::new(AtomicBool::new(false));
         let raise = Arc::clone(&raised);
         let presses = Mutex::new(Presses::default());
         let handler = ctrlc::set_handler(move || {
             raise.store(true, Ordering::Relaxed);
-            let asked =
+            let effect =
                 presses.lock().unwrap_or_else(PoisonError::into_inner).press(Instant::now());
-            if asked == Asked::EndAtOnce {
+            if effect == Effect::EndAtOnce {
                 std::process::exit(Exit::Interrupted as i32);
             }
         });
         if let Err(error) = handler {
-            note(&format!("Ctrl-C will end the program without a word: {error}"));
+            note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
         }
         Self(raised)
     }
 
+    /// Returns whether Ctrl-C was pressed.
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -72,19 +78,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_press_soon_after_the_first_throws_nothing_away_and_a_later_one_ends_at_once() {
+    fn a_second_press_soon_after_the_first_is_ignored_and_a_later_one_exits_at_once() {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut presses = Presses::default();
-        let asked: Vec<Asked> = [0, 0, 1, 1999].map(|ms| presses.press(at(ms))).into();
-        assert_eq!(asked, [Asked::End; 4]);
-        assert_eq!(presses.press(at(2000)), Asked::EndAtOnce);
-        // The time runs from the first press, whatever came between.
-        let mut patient = Presses::default();
-        assert_eq!(patient.press(at(5000)), Asked::End);
-        assert_eq!(patient.press(at(7001)), Asked::EndAtOnce);
-        // Handlers may be late: a press that looks earlier than the first is no later one.
+        let effect: Vec<Effect> = [0, 0, 1, 1999].map(|ms| presses.press(at(ms))).into();
+        assert_eq!(effect, [Effect::End; 4]);
+        assert_eq!(presses.press(at(2000)), Effect::EndAtOnce);
+        // The time is measured from the first press.
+        let mut slow = Presses::default();
+        assert_eq!(slow.press(at(5000)), Effect::End);
+        assert_eq!(slow.press(at(7001)), Effect::EndAtOnce);
+        // Handlers may be late: a press may have an earlier time than the first.
         let mut late = Presses::default();
-        assert_eq!((late.press(at(3000)), late.press(at(0))), (Asked::End, Asked::End));
+        assert_eq!((late.press(at(3000)), late.press(at(0))), (Effect::End, Effect::End));
     }
 }

@@ -2,26 +2,26 @@
 
 use serde::Serialize;
 
-use super::job_report::{job_name, state_name};
+use super::args::job_prefix;
 use super::remote::{Remote, block_on};
-use super::status::digits;
 use super::{Exit, Failure, print};
 use crate::cluster::protocol::v1;
+use crate::report::{job_name, state_name};
 
-/// Which job.
+/// The arguments of `pause`, `resume` and `cancel`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first digits of the job's name.
-    #[arg(value_parser = digits)]
+    /// The job's hash or its first digits.
+    #[arg(value_parser = job_prefix)]
     job: String,
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     job: String,

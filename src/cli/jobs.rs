@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-use super::job_report::JobReport;
-use super::proof_report::ProofReport;
 use super::remote::{Remote, block_on};
 use super::{Exit, Failure, print};
 use crate::cluster::protocol::v1;
+use crate::report::JobReport;
+use crate::report::ProofReport;
 
-/// List the jobs of a coordinator, a line each.
+/// List the jobs of a coordinator, one per line.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
 impl Args {
-    /// A line of the list.
+    /// Formats a line of the list.
     fn line(&self, report: &impl Serialize, [name, state, title, progress]: [&str; 4]) -> String {
         if self.json {
             serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         });
         let mut text: String = counts.chain(proofs).collect();
         if text.is_empty() && !args.json {
-            text = "no jobs; nqueens submit count N, submit first N or submit beautiful N begins one\n"
+            text = "no jobs; submit one with nqueens submit count N, submit first N or submit beautiful N\n"
                 .to_owned();
         }
         print(&text)?;

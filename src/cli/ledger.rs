@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::report::{counted, grouped};
 use super::{Exit, Failure, print};
 use crate::cluster::ledger::{CheckReport, LedgerError, check, export, show};
 use crate::decomposition::JobHash;
+use crate::report::{counted, grouped};
 
-/// Read the ledger of a campaign, also while a coordinator writes it. Nothing in it is changed.
+/// Check, show or export the ledger of a campaign.
+///
+/// The ledger is only read, and a coordinator may write it at the same time.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -19,7 +21,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Sum all entries anew and compare: checksums, residues, running totals.
+    /// Sum all entries again and compare checksums, residues and running totals.
     Check(FileArgs),
     /// Print the jobs and their running totals.
     Show(FileArgs),
@@ -29,18 +31,18 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct FileArgs {
-    /// The ledger.
+    /// The ledger file.
     file: PathBuf,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct ExportArgs {
-    /// The ledger.
+    /// The ledger file.
     file: PathBuf,
-    /// Only the entries of this job (32 hexadecimal digits).
+    /// Export only the entries of the job with this hash (32 hexadecimal digits).
     #[arg(long, value_name = "HASH", value_parser = job_hash)]
     job: Option<JobHash>,
 }
@@ -73,7 +75,7 @@ fn run_check(args: &FileArgs) -> Result<Exit, Failure> {
     Err(if report.as_written {
         Failure { exit: Exit::CheckFailed, message: format!("ledger {file}: {first}") }
     } else {
-        Failure { exit: Exit::File, message: format!("ledger {file} cannot be trusted: {first}") }
+        Failure { exit: Exit::File, message: format!("ledger {file} is corrupt: {first}") }
     })
 }
 
@@ -84,9 +86,9 @@ fn text(report: &CheckReport) -> String {
     }
     let more = report.findings_in_all - report.findings.len() as u64;
     if more > 0 {
-        text += &format!("WRONG: {} more of that kind\n", grouped(more.into()));
+        text += &format!("WRONG: {} more\n", grouped(more.into()));
     }
-    let entries = counted(report.entries.into(), "entry").replace("entrys", "entries");
+    let entries = counted(report.entries.into(), "entry");
     let jobs = counted(report.jobs.len() as u128, "job");
     if report.sound {
         text += &format!("{entries} of {jobs}: checksums, residues and running totals agree\n");
@@ -101,9 +103,9 @@ fn run_export(args: &ExportArgs) -> Result<Exit, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let exported = export(&args.file, args.job.as_ref(), &mut out);
     match exported {
-        // A reader that went away has what it wanted.
+        // A closed pipe is not an error: the reader has what it wanted.
         Err(LedgerError::Output { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
-            // What is left in the buffer has no reader either.
+            // Nobody reads the rest of the buffer.
             let _ = out.into_parts();
             Ok(Exit::Done)
         }

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::{DecidedSquares, number};
 use super::first::LARGEST;
 use super::interrupt::Interrupt;
-use super::problem::{DecidedSquares, number};
-use super::report::{duration, grouped};
-use super::solution_output::{Format, Shape, Ticker, draw, from_one, object, refused};
-use super::solve::{CP_LARGEST, fits, why_none};
+use super::progress::Ticker;
+use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
+use super::solve::{CP_LARGEST, conflict_reason, fits};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem};
+use crate::report::{duration, grouped};
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
@@ -24,29 +25,37 @@ use crate::solver::ilp::exclusion::{Exclusion, Next};
 use crate::solver::{Unproven, Verdict};
 use crate::symmetry::Group;
 
-/// List all solutions, or all completions of a board on which some squares are decided.
+/// List all solutions, or all completions of a board.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, from 0 to 1024; brute-force goes up to 15, columns to 256.
+    /// The board size, from 0 to 1024; at most 15 for brute-force and 256 for columns.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// backtracking (lexicographic order), columns (solutions of k columns extended by one), brute-force (all n^n
-    /// configurations with one piece in each row), ilp (0-1 programmes that exclude what was found) or cp (constraints).
-    #[arg(long, value_name = "METHOD", default_value = "backtracking")]
+    /// The method: backtracking (in lexicographic order), columns (extends the solutions of k
+    /// columns by one column), brute-force (all n^n placements with one piece per row), ilp (0-1
+    /// integer programs that exclude the solutions found) or cp (constraint programming).
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "backtracking",
+        hide_possible_values = true
+    )]
     method: Method,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
     #[command(flatten)]
     squares: DecidedSquares,
-    /// List K of them at most.
+    /// List at most K solutions (default: no limit).
     #[arg(long, value_name = "K", value_parser = limit, allow_negative_numbers = true)]
     limit: Option<usize>,
-    /// List one of each orbit under the symmetries that the decided squares leave: the least in lexicographic order.
+    /// List one solution of each symmetry class, the lexicographically smallest. Only rotations and
+    /// reflections that preserve --place and --block count.
     #[arg(long)]
     fundamental: bool,
     #[command(flatten)]
-    shape: Shape,
+    output: OutputArgs,
     #[command(flatten)]
     solver: SolverChoice,
     /// Show no progress and no summary.
@@ -65,43 +74,43 @@ enum Method {
 }
 
 fn board_size(text: &str) -> Result<usize, String> {
-    number(text, "a board size", 0, classical::Method::Backtracking.largest())
+    number(text, "board size", 0, classical::Method::Backtracking.largest())
 }
 
 fn limit(text: &str) -> Result<usize, String> {
-    number(text, "a limit", 1, usize::MAX)
+    number(text, "limit", 1, usize::MAX)
 }
 
-/// A line of `--json`: a solution.
+/// A line of the output of `--json`: a solution.
 #[derive(Debug, Serialize)]
 struct Line {
     solution: Vec<Option<usize>>,
 }
 
-/// The last line of `--json`.
+/// The last line of the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Summary {
     n: usize,
     piece: &'static str,
     method: &'static str,
-    /// Solutions found; those listed are fewer with `--fundamental`.
+    /// The number of solutions found. With `--fundamental`, fewer are listed.
     solutions: String,
     listed: String,
-    /// Whether there are no more.
+    /// Whether the list is complete.
     complete: bool,
     tried: String,
     tried_unit: &'static str,
     elapsed_s: f64,
 }
 
-/// How a method has ended, and what it tells about itself.
+/// The end of a run, and its statistics.
 #[derive(Debug)]
 struct Run {
     method: &'static str,
-    /// Whether it went through to the end.
+    /// Whether the search was completed.
     complete: bool,
-    /// Why it did not, if neither limit nor reader nor user ended it.
-    doubt: Option<Unproven>,
+    /// The reason why it was not, if neither a limit nor the reader nor the user ended it.
+    unproven: Option<Unproven>,
     tried: u64,
     unit: &'static str,
     elapsed: Duration,
@@ -109,7 +118,7 @@ struct Run {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(args.piece, args.n)?;
-    let format = args.shape.format(problem.piece(), problem.n(), true)?;
+    let format = args.output.format(problem.piece(), problem.n(), true)?;
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
         Method::Backtracking => classical(classical::Method::Backtracking, &problem, &mut listing),
@@ -128,51 +137,51 @@ fn classical(
     listing: &mut Listing<'_>,
 ) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
-    // Where the list itself goes to the terminal, nothing else should.
-    let ticker = Ticker::begin(method.unit(), listing.quiet || io::stdout().is_terminal());
-    let mut watch = Watching { method: method.name(), ticker, listing };
-    let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
+    // A list on the terminal has no progress display.
+    let ticker = Ticker::start(method.unit(), listing.quiet || io::stdout().is_terminal());
+    let mut sink = ListingSink { method: method.name(), ticker, listing };
+    let outcome = method.run(problem, &mut sink).map_err(Failure::usage)?;
     Ok(Run {
         method: method.name(),
         complete: outcome.ending == Ending::Exhausted,
-        doubt: None,
+        unproven: None,
         tried: outcome.tried,
         unit: method.unit(),
-        elapsed: watch.ticker.elapsed(),
+        elapsed: sink.ticker.elapsed(),
     })
 }
 
 fn by_exclusion(problem: &Problem, args: &Args, listing: &mut Listing<'_>) -> Result<Run, Failure> {
     fits("ilp", problem, LARGEST)?;
     let solver = args.solver.solver(args.quiet)?;
-    let ticker = Ticker::begin("nodes", listing.quiet || io::stdout().is_terminal());
-    let mut watch = Watching { method: "ilp", ticker, listing };
+    let ticker = Ticker::start("nodes", listing.quiet || io::stdout().is_terminal());
+    let mut sink = ListingSink { method: "ilp", ticker, listing };
     let mut exclusion = Exclusion::new(problem, Formulation::default(), solver);
-    let (complete, doubt) = loop {
-        match exclusion.next(&mut watch) {
+    let (complete, unproven) = loop {
+        match exclusion.next(&mut sink) {
             Next::Solution(columns) => {
-                if watch.listing.take("ilp", &columns).is_break() {
+                if sink.listing.take("ilp", &columns).is_break() {
                     break (false, None);
                 }
             }
             Next::End(Verdict::Proven) => break (true, None),
             Next::End(Verdict::NotProven(Unproven::Stopped)) => break (false, None),
-            Next::End(Verdict::NotProven(doubt)) => break (false, Some(doubt)),
+            Next::End(Verdict::NotProven(unproven)) => break (false, Some(unproven)),
         }
     };
-    let (tried, elapsed) = (exclusion.nodes(), watch.ticker.elapsed());
-    Ok(Run { method: "ilp", complete, doubt, tried, unit: "nodes", elapsed })
+    let (tried, elapsed) = (exclusion.nodes(), sink.ticker.elapsed());
+    Ok(Run { method: "ilp", complete, unproven, tried, unit: "nodes", elapsed })
 }
 
 fn by_constraints(problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
     fits("cp", problem, CP_LARGEST)?;
-    let ticker = Ticker::begin("nodes", listing.quiet || io::stdout().is_terminal());
-    let mut watch = Watching { method: "cp", ticker, listing };
+    let ticker = Ticker::start("nodes", listing.quiet || io::stdout().is_terminal());
+    let mut sink = ListingSink { method: "cp", ticker, listing };
     let mut search = cp::Search::new(problem, cp::Branching::FirstRow);
     let complete = loop {
-        match search.next(&mut watch) {
+        match search.next(&mut sink) {
             cp::Event::Solution(columns) => {
-                if watch.listing.take("cp", &columns).is_break() {
+                if sink.listing.take("cp", &columns).is_break() {
                     break false;
                 }
             }
@@ -180,32 +189,32 @@ fn by_constraints(problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, F
             cp::Event::Stopped => break false,
         }
     };
-    let (tried, elapsed) = (search.nodes(), watch.ticker.elapsed());
-    Ok(Run { method: "cp", complete, doubt: None, tried, unit: "nodes", elapsed })
+    let (tried, elapsed) = (search.nodes(), sink.ticker.elapsed());
+    Ok(Run { method: "cp", complete, unproven: None, tried, unit: "nodes", elapsed })
 }
 
-/// Hands the answers of a method on to the listing.
-struct Watching<'a, 'b> {
+/// Passes the solutions of a method to the listing.
+struct ListingSink<'a, 'b> {
     method: &'static str,
     ticker: Ticker,
     listing: &'a mut Listing<'b>,
 }
 
-impl AnswerSink for Watching<'_, '_> {
+impl AnswerSink for ListingSink<'_, '_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.listing.take(self.method, columns)
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
         let found = self.listing.found;
-        self.ticker.tell(tried, || format!(", {} valid", grouped(found.into())));
-        self.listing.go_on()
+        self.ticker.show(tried, || format!(", {} valid", grouped(found.into())));
+        self.listing.keep_going()
     }
 }
 
-impl solver::ProgressSink for Watching<'_, '_> {
-    fn look(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
-        AnswerSink::look(self, progress.nodes)
+impl solver::ProgressSink for ListingSink<'_, '_> {
+    fn report(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
+        AnswerSink::report(self, progress.nodes)
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -213,11 +222,11 @@ impl solver::ProgressSink for Watching<'_, '_> {
     }
 }
 
-/// What is printed, one solution after the other; it holds none of them.
+/// The output: prints each solution when it is found, and stores none.
 struct Listing<'a> {
     problem: &'a Problem,
     format: Format,
-    /// The symmetries that tell which solution of an orbit is listed, if one is enough.
+    /// The symmetries, if only one solution of each orbit is listed.
     orbits: Option<Group>,
     limit: Option<usize>,
     quiet: bool,
@@ -244,13 +253,13 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Whether it is worth while to search on; lets the reader have what is there.
-    fn go_on(&mut self) -> ControlFlow<()> {
+    /// Flushes the output if that is due, and returns whether to search on.
+    fn keep_going(&mut self) -> ControlFlow<()> {
         self.stream.flush_if_due()?;
         if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Checks an answer of `method`, the 0-based column of the piece in each row, and prints it.
+    /// Checks a solution of `method`, the 0-based column of the piece in each row, and prints it.
     fn take(&mut self, method: &str, columns: &[usize]) -> ControlFlow<()> {
         let placement = match Placement::check_solution(self.problem, columns) {
             Ok(placement) => placement,
@@ -267,7 +276,7 @@ impl<'a> Listing<'a> {
                 return ControlFlow::Break(());
             }
         }
-        self.go_on()
+        self.keep_going()
     }
 
     fn print(&mut self, placement: &Placement) -> ControlFlow<()> {
@@ -286,7 +295,7 @@ impl<'a> Listing<'a> {
         draw(&mut self.stream, drawing, placement)
     }
 
-    /// Prints the last line, and says how it ended.
+    /// Prints the last line, and returns the exit code.
     fn end(mut self, run: &Run) -> Result<Exit, Failure> {
         if let Some(refused) = self.refused {
             return Err(refused);
@@ -322,19 +331,23 @@ impl<'a> Listing<'a> {
             duration(run.elapsed)
         );
         if !run.complete && self.interrupt.is_raised() {
-            let message = format!("interrupted; so far: {summary}");
+            let message = format!("interrupted; {summary}");
             return Err(Failure { exit: Exit::Interrupted, message });
         }
-        if let Some(doubt) = &run.doubt {
-            let message = format!("the list may not be complete: {doubt}; {summary}");
+        if let Some(unproven) = &run.unproven {
+            let message = format!("the list may not be complete: {unproven}; {summary}");
             return Err(Failure { exit: Exit::Unproven, message });
         }
         if run.complete && self.found == 0 {
-            let message = format!("no solution exists{}; {summary}", why_none(self.problem));
+            let message = format!("no solution exists{}; {summary}", conflict_reason(self.problem));
             return Err(Failure { exit: Exit::NoSolution, message });
         }
         if !self.quiet && read_to_the_end {
-            note(&if run.complete { summary } else { format!("{summary}; there may be more") });
+            note(&if run.complete {
+                summary
+            } else {
+                format!("{summary}; there may be more solutions")
+            });
         }
         Ok(Exit::Done)
     }
@@ -346,7 +359,7 @@ mod tests {
     use crate::render::Drawing;
 
     #[test]
-    fn an_answer_that_is_none_ends_the_list_with_its_own_exit_code() {
+    fn a_wrong_answer_ends_the_list_with_its_own_exit_code() {
         let problem = Problem::empty(Piece::Queen, 4);
         let mut listing = Listing {
             problem: &problem,
@@ -360,12 +373,12 @@ mod tests {
             listed: 0,
             refused: None,
         };
-        assert!(listing.take("a liar", &[0, 1, 2, 3]).is_break());
+        assert!(listing.take("faulty", &[0, 1, 2, 3]).is_break());
         assert_eq!((listing.found, listing.listed), (0, 0));
         let run = Run {
-            method: "a liar",
+            method: "faulty",
             complete: true,
-            doubt: None,
+            unproven: None,
             tried: 1,
             unit: "nodes",
             elapsed: Duration::ZERO,
@@ -373,7 +386,7 @@ mod tests {
         let failure = listing.end(&run).expect_err("two queens on a diagonal");
         assert_eq!(failure.exit, Exit::CheckFailed);
         assert!(
-            failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"),
+            failure.message.contains("faulty") && failure.message.contains("1,1 and 2,2"),
             "{failure:?}"
         );
     }

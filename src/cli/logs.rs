@@ -1,4 +1,4 @@
-//! Logs: what a service that runs for weeks tells on stderr.
+//! The logs of services, on stderr.
 
 use std::io::IsTerminal;
 
@@ -8,13 +8,13 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How to log.
+/// The options of logging.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Logs {
-    /// How logs are written to stderr: text for people, json for programs.
+    /// The format of the log on stderr.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
-    /// What is logged: error, warn, info or debug, each with those before it.
+    /// The least severe level that is logged.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
     log_level: Level,
 }
@@ -34,7 +34,7 @@ enum Level {
 }
 
 impl Logs {
-    /// From now on, what is logged goes to stderr.
+    /// Installs the logger, which writes to stderr.
     pub(super) fn start(self) {
         let level = match self.log_level {
             Level::Error => LevelFilter::ERROR,
@@ -47,14 +47,14 @@ impl Logs {
             .with_max_level(level)
             .with_target(false)
             .with_ansi(colours)
-            // A log that cannot be written, on a disk that is full, is no reason to stop.
+            // A log that cannot be written, for example on a full disk, must not stop the service.
             .log_internal_errors(false)
             .with_writer(std::io::stderr);
-        // What libraries do with each frame helps nobody here.
+        // The debug messages of libraries are not logged.
         let ours = || {
             Targets::new().with_target("nqueens", level).with_default(level.min(LevelFilter::WARN))
         };
-        // Whoever has set up logs before keeps them.
+        // A logger that is already installed is kept.
         let _ = match self.log_format {
             Format::Text => builder.finish().with(ours()).try_init(),
             Format::Json => builder.json().flatten_event(true).finish().with(ours()).try_init(),

@@ -2,10 +2,12 @@
 
 use super::{Exit, Failure, command, print};
 
-/// Print the man page of the program, or of one of its commands (roff; read it with `man -l -`).
+/// Print the man page of the program or of a command.
+///
+/// The page is in roff; nqueens man | man -l - shows it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A command; without it the page of the program.
+    /// The command (default: the program itself).
     #[arg(value_name = "COMMAND")]
     page: Option<String>,
 }
@@ -17,7 +19,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
-            Failure::usage(format!("'{name}' is not a command; choose one of {}", names.join(", ")))
+            Failure::usage(format!(
+                "there is no command '{name}'; choose one of {}",
+                names.join(", ")
+            ))
         })?,
     };
     let mut roff = Vec::new();

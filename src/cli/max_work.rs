@@ -1,49 +1,30 @@
-//! `--max-work`: what checking a certificate, or what an earlier run has kept, may take.
+//! `--max-work`: the limit of a check of a certificate or of the file of an earlier run.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::report::counted;
 use super::{Exit, Failure};
-use crate::proof::{MOST_WORK, Meter, ProofError};
+use crate::proof::{ErrorClass, Meter, ProofError, StepLimit};
+use crate::report::counted;
 
-/// The flag.
+/// The flag `--max-work`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct MaxWork {
-    /// The steps that a check may take, each about a microsecond, or unlimited; 500000000 if not given. A file cannot raise it.
+    /// The maximum number of steps of the check, each about a microsecond, or unlimited (default:
+    /// 500 000 000). If the check needs more, the exit code is 4. The checked file cannot raise the
+    /// limit.
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
-    max_work: Option<Steps>,
+    max_work: Option<StepLimit>,
 }
 
-/// A number of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Steps {
-    AtMost(u64),
-    Unlimited,
-}
+/// The help of the flag for commands that check the file of `--resume`.
+pub(super) const RESUME_HELP: &str = "The maximum number of steps for checking the --resume file, \
+     each about a microsecond, or unlimited (default: 500 000 000). It does not limit the search. \
+     Needs --method exact";
 
-impl fmt::Display for Steps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtMost(steps) => steps.fmt(f),
-            Self::Unlimited => f.write_str("unlimited"),
-        }
-    }
-}
-
-impl FromStr for Steps {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "unlimited" {
-            return Ok(Self::Unlimited);
-        }
-        let steps = text.parse().ok().filter(|&steps| steps > 0).map(Self::AtMost);
-        steps.ok_or_else(|| {
-            format!("'{text}' is no number of steps; write a whole number from 1 on, for example {MOST_WORK}, or unlimited")
-        })
-    }
-}
+/// The help of the flag for commands that check a certificate that the coordinator sends.
+pub(super) const CERTIFICATE_HELP: &str = "The maximum number of steps for checking the \
+     certificate before it is written to --certificate, each about a microsecond, or unlimited \
+     (default: 500 000 000)";
 
 impl MaxWork {
     /// Returns whether the flag was given.
@@ -52,58 +33,62 @@ impl MaxWork {
     }
 
     /// Creates the meter of a check.
-    pub(super) const fn meter<'a>(self) -> Meter<'a> {
-        Meter::new(match self.max_work {
-            Some(Steps::AtMost(steps)) => Some(steps),
-            Some(Steps::Unlimited) => None,
-            None => Some(MOST_WORK),
-        })
+    pub(super) fn meter<'a>(self) -> Meter<'a> {
+        self.max_work.unwrap_or_default().meter()
     }
 }
 
-/// Returns how the program ends where the check of `what` was not carried to its end, or why something else is wrong:
-/// with the exit code `wrong` then.
+/// Returns the failure of a command whose check of `what` ended with `error`. If the check was
+/// finished and `what` is wrong, the exit code is `wrong`.
 pub(super) fn failure(what: &dyn fmt::Display, error: &ProofError, wrong: Exit) -> Failure {
-    match error {
-        ProofError::LimitReached(steps) => Failure {
-            exit: Exit::Unproven,
-            message: format!(
-                "{what}: not checked to its end, which takes more than {}; --max-work allows more, --max-work unlimited any number",
-                counted((*steps).into(), "step")
-            ),
-        },
-        ProofError::Stopped => Failure {
-            exit: Exit::Unproven,
-            message: format!("{what}: not checked to its end within the time limit"),
-        },
-        ProofError::NoCertificate | ProofError::Version(_) | ProofError::UnknownStep(_) => {
-            Failure { exit: Exit::File, message: format!("{what}: {error}") }
-        }
-        ProofError::Damaged(_) | ProofError::Refused(_) | ProofError::TooMuchWork(_) => {
-            Failure { exit: wrong, message: format!("{what}: {error}") }
-        }
-    }
+    let exit = match error.class() {
+        ErrorClass::Unfinished => Exit::Unproven,
+        ErrorClass::Invalid => wrong,
+        ErrorClass::Unreadable => Exit::File,
+    };
+    let message = match error {
+        ProofError::LimitReached(steps) => format!(
+            "{what}: the check needs more than {}; raise --max-work, or use --max-work unlimited",
+            counted((*steps).into(), "step")
+        ),
+        ProofError::Stopped => format!("{what}: the check was not completed within the time limit"),
+        error => format!("{what}: {error}"),
+    };
+    Failure { exit, message }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::MOST_WORK;
+    use crate::report::grouped;
 
     #[test]
-    fn steps_are_a_number_or_unlimited() {
-        assert_eq!("7".parse(), Ok(Steps::AtMost(7)));
-        assert_eq!("unlimited".parse(), Ok(Steps::Unlimited));
-        for text in ["", "0", "-1", "1.5", "1e9", "Unlimited", "18446744073709551616"] {
-            let error = text.parse::<Steps>().expect_err(text);
-            assert!(error.lines().count() == 1 && error.contains("or unlimited"), "{error}");
+    fn the_exit_code_equals_that_of_nqueens_check() {
+        for error in [
+            ProofError::NoCertificate,
+            ProofError::Version(9),
+            ProofError::Damaged("it ends too early"),
+            ProofError::Refused("there is a completion".into()),
+            ProofError::TooMuchWork(1),
+            ProofError::UnknownStep(9),
+            ProofError::LimitReached(1),
+            ProofError::Stopped,
+        ] {
+            let Failure { exit, .. } = failure(&"file", &error, Exit::CheckFailed);
+            assert_eq!(exit as u8, error.class().exit_code(), "{error}");
         }
     }
 
     #[test]
-    fn the_default_is_the_one_that_the_help_names() {
+    fn the_default_equals_the_one_in_the_help() {
+        let default = format!("(default: {})", grouped(MOST_WORK.into()));
         let mut command = super::super::command();
         let check = command.find_subcommand_mut("check").expect("the command");
         let help = check.render_long_help().to_string();
-        assert!(help.contains(&format!("; {MOST_WORK} if not given")), "{help}");
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for help in [&help[..], RESUME_HELP, CERTIFICATE_HELP] {
+            assert!(help.contains(&default), "{help}");
+        }
     }
 }

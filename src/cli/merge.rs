@@ -4,58 +4,62 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::problem::number;
-use super::report::{Published, counted, grouped};
-use super::{Exit, Failure, count, note, print};
-use crate::batch::{Merged, PlanFile};
+use super::args::number;
+use super::progress::{STEPS, progress_bar};
+use super::{Exit, Failure, note, print};
+use crate::batch::{MergedResults, PlanFile};
 use crate::oeis::totals_of;
+use crate::report::{Published, counted, grouped};
 
-/// Add up the parts of a plan, check that none is missing and none contradicts another. It changes nothing.
+/// Merge the counted parts of a plan into the total.
+///
+/// Checks that no part is missing and that no two contradict each other. Changes no file.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The plan's file.
+    /// The plan file.
     #[arg(value_name = "FILE")]
     plan: PathBuf,
-    /// The folder of the results.
+    /// The directory of the results.
     #[arg(value_name = "DIR")]
     results: PathBuf,
-    /// Count so many units, chosen at random, once more here, as their mirror images, and compare.
+    /// Recount this many random units on this machine, mirrored, and compare. Only if no part is
+    /// missing or contradictory.
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = recounts, allow_negative_numbers = true)]
     recount: usize,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 fn recounts(text: &str) -> Result<usize, String> {
-    number(text, "a number of units", 0, 1_000_000)
+    number(text, "number of units", 0, 1_000_000)
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     job: String,
     n: usize,
     piece: &'static str,
     parts: u64,
-    /// Parts of which units are missing.
+    /// The parts with missing units.
     missing_parts: Vec<u64>,
     units: u64,
     units_done: u64,
-    /// Once no unit is missing and nothing contradicts.
+    /// The total, if no unit is missing and nothing contradicts.
     solutions: Option<String>,
     published: Option<Published>,
     nodes: Option<String>,
     recounted: usize,
-    /// Units whose mirror images count otherwise.
+    /// The units that differ from their mirror images.
     differ: Vec<u64>,
-    /// Files that contradict another, or are of another job.
+    /// The files that contradict another file or belong to another job.
     conflicts: Vec<String>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::read(&args.plan)?;
-    let merged = Merged::read(&plan, &args.results)?;
+    let merged = MergedResults::read(&plan, &args.results)?;
     let problem = plan.job().problem();
     let (parts, units) = (plan.parts().get(), plan.decomposition().units());
     for (path, why) in &merged.conflicts {
@@ -104,10 +108,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let mut text = format!("{}: {}\n", plan.title(), counted(solutions, "solution"));
         text += &format!("  digits   {solutions}{}\n", sentence.unwrap_or_default());
         text += &format!(
-            "  checks   {} in {parts} parts, none missing, residues agree{}\n",
+            "  checks   {} in {}, none missing, residues agree{}\n",
             counted(units.into(), "unit"),
+            counted(parts.into(), "part"),
             if recounted > 0 {
-                format!(", {recounted} counted again as mirror images")
+                format!(", {recounted} recounted as mirror images")
             } else {
                 String::new()
             },
@@ -115,7 +120,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text)?;
     }
     if !merged.conflicts.is_empty() || !differ.is_empty() || published == Some(Published::Differs) {
-        return Err(failed(&"there is no total: counts contradict each other, as said above"));
+        return Err(failed(&"no total: counts contradict each other; see the lines above"));
     }
     if !merged.gaps.is_empty() {
         return Err(Failure { exit: Exit::CheckFailed, message: gaps(&merged, units) });
@@ -123,30 +128,30 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Which parts are missing, in the form of array indices.
-fn gaps(merged: &Merged, units: u64) -> String {
-    /// More would hide what is said.
+/// Returns the missing parts as array indices.
+fn gaps(merged: &MergedResults, units: u64) -> String {
+    /// The maximum number of parts that are named.
     const MOST: usize = 12;
     let shown: Vec<String> = merged.gaps.keys().take(MOST).map(u64::to_string).collect();
     let more = if merged.gaps.len() > MOST { ",…" } else { "" };
     format!(
-        "{} of {} units are missing, of {}: {}{more}; run them again, then merge again",
+        "{} of {} missing, in {}: {}{more}; run these parts again, then merge again",
         grouped((units - merged.done()).into()),
-        grouped(units.into()),
+        counted(units.into(), "unit"),
         counted(merged.gaps.len() as u128, "part"),
         shown.join(","),
     )
 }
 
-fn recount(plan: &PlanFile, merged: &Merged, some: usize) -> Result<Vec<u64>, Failure> {
+fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Vec<u64>, Failure> {
     let units = plan.decomposition().units();
     let some = some.min(usize::try_from(units).unwrap_or(usize::MAX));
     let mut chosen: Vec<u64> = (0..units).collect();
     fastrand::shuffle(&mut chosen);
     chosen.truncate(some);
-    let bar = count::progress_bar();
-    bar.set_message("counting mirror images");
-    let step = |done: usize| bar.set_position(count::STEPS * done as u64 / some.max(1) as u64);
+    let bar = progress_bar();
+    bar.set_message("recounting mirror images");
+    let step = |done: usize| bar.set_position(STEPS * done as u64 / some.max(1) as u64);
     let differ = merged.recount(plan, &chosen, step);
     bar.finish_and_clear();
     differ.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })

@@ -1,12 +1,13 @@
-//! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
-//! documented exit code.
+//! The commands. Data goes to stdout and everything else to stderr. An error is one line on stderr
+//! and a documented exit code.
 
+mod args;
 mod batch;
 mod beautiful;
 mod bench;
 mod chart;
 mod check;
-mod checks;
+mod check_args;
 mod cluster;
 mod compare;
 mod completions;
@@ -21,7 +22,6 @@ mod first;
 mod greedy;
 mod ilp;
 mod interrupt;
-mod job_report;
 mod job_state;
 mod jobs;
 mod ledger;
@@ -33,10 +33,8 @@ mod merge;
 mod optimum_output;
 mod placements;
 mod plan;
-mod problem;
-mod proof_report;
+mod progress;
 mod remote;
-mod report;
 mod revoke;
 mod run_unit;
 mod selftest;
@@ -65,11 +63,11 @@ pub use exit::{Exit, Failure};
 use crate::atomic_file;
 use crate::cluster::protocol::v1::JobState;
 
-/// Counts placements of n non-attacking queens exactly, on every core of this machine.
+/// Count the placements of n non-attacking queens exactly, and find solutions with proofs.
 #[derive(Debug, Parser)]
 #[command(version, after_help = exit::TABLE, arg_required_else_help = true)]
 struct Cli {
-    /// Read flags from this TOML file; nqueens config show tells what they come to.
+    /// Read flags from this TOML file; nqueens config show lists the values in effect.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -98,11 +96,11 @@ enum Command {
     Jobs(jobs::Args),
     Status(status::Args),
     Top(top::Args),
-    /// Hand out no more units of a job for now.
+    /// Pause a job: stop leasing its units.
     Pause(job_state::Args),
-    /// Let a job go on, and try units again that were set aside.
+    /// Resume a paused or cancelled job, and retry the units that failed repeatedly.
     Resume(job_state::Args),
-    /// Give a job up. Submitting it again lets it go on.
+    /// Cancel a job; submitting it again resumes it.
     Cancel(job_state::Args),
     Plan(plan::Args),
     RunUnit(run_unit::Args),
@@ -112,10 +110,11 @@ enum Command {
     Htcondor(batch::HtcondorArgs),
     Worker(worker::Args),
     Workers(workers::Args),
-    /// Let a worker finish what it has in hand and give it nothing more until it restarts.
-    Drain(workers::One),
-    /// Let a worker out of quarantine.
-    Release(workers::One),
+    /// Drain a worker: let it finish its leased units, and lease no more to it until the worker
+    /// restarts.
+    Drain(workers::WorkerArgs),
+    /// Release a worker from quarantine.
+    Release(workers::WorkerArgs),
     Token(token::Args),
     Revoke(revoke::Args),
     Config(config::Args),
@@ -140,22 +139,22 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let sources = match config::Sources::find(&command, &arguments) {
         Ok(sources) => sources,
-        // Whoever asks for help gets it, whatever a file is like.
+        // Help is printed even if the configuration file is invalid.
         Err(failure) => {
             return match Cli::try_parse_from(arguments) {
-                Err(error) if is_help(&error) => refuse(&error),
+                Err(error) if is_help(&error) => report_parse_error(&error),
                 _ => Err(failure),
             };
         }
     };
-    let (arguments, from_elsewhere) = sources.complete(&command, arguments);
+    let (arguments, has_configured) = sources.complete(&command, arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            return refuse(&error).map_err(|mut failure| {
-                if from_elsewhere {
+            return report_parse_error(&error).map_err(|mut failure| {
+                if has_configured {
                     failure.message +=
-                        " (flags from NQUEENS_* and a file included: see nqueens config show)";
+                        " (with flags from NQUEENS_* variables and the configuration file; see nqueens config show)";
                 }
                 failure
             });
@@ -203,25 +202,25 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     }
 }
 
-/// The whole command line, for completions and man pages.
+/// Returns the whole command line, for completions and man pages.
 fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Whether help or the version was asked for.
+/// Returns whether help or the version was requested.
 fn is_help(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
-/// Help and version are data; every other complaint of the parser becomes one line.
-fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
+/// Prints help and version as data, and turns every other error of the parser into one line.
+fn report_parse_error(error: &clap::Error) -> Result<Exit, Failure> {
     match error.kind() {
         _ if is_help(error) => {
             print(&error.render().to_string())?;
             Ok(Exit::Done)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Err(Failure::usage("no command was given; nqueens --help lists them"))
+            Err(Failure::usage("no command given; nqueens --help lists the commands"))
         }
         _ => {
             let text = error.render().to_string();
@@ -230,15 +229,15 @@ fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
             let message = lines.join(" ");
             let message = message.trim_start_matches("error: ");
             Err(Failure::usage(match error.kind() {
-                // The value's own parser says what would be right.
+                // The parser of the value says what is valid.
                 ErrorKind::ValueValidation | ErrorKind::InvalidValue => message.to_owned(),
-                _ => format!("{message}; --help shows what is possible"),
+                _ => format!("{message}; see --help"),
             }))
         }
     }
 }
 
-/// Writes data to stdout. A reader that went away is no failure: it has what it wanted.
+/// Writes data to stdout. A closed pipe is not an error: the reader has what it wanted.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -250,7 +249,7 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Tells the user something on stderr, in one line. If nobody listens, nobody needs it.
+/// Prints one line on stderr. Errors are ignored: there is no other place to report them.
 fn note(message: &str) {
     let _ = writeln!(io::stderr(), "nqueens: {message}");
 }
@@ -267,7 +266,8 @@ mod tests {
         command().debug_assert();
     }
 
-    /// The words of a shell's line up to the first pipe, redirection, semicolon or comment.
+    /// Splits a shell command line into words, up to the first pipe, redirection, semicolon or
+    /// comment.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quoted = None;
@@ -287,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn every_documented_command_is_understood() {
-        /// What stands before a command line of the program.
+    fn every_documented_command_is_valid() {
+        /// The prefixes of command lines of the program.
         const BEFORE: [&str; 6] = [
             "$ nqueens ",
             "# nqueens ",
@@ -304,10 +304,10 @@ mod tests {
         let pages =
             pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
         let token = format!("nqt1.{}.{}", "a".repeat(52), "a".repeat(40));
-        let mut understood = 0;
+        let mut checked = 0;
         for page in pages {
             let text = fs::read_to_string(&page).expect("UTF-8");
-            // Every second part stands between two lines of three backticks.
+            // Every second part is between two lines of three backticks.
             let blocks =
                 text.split("```").skip(1).step_by(2).filter(|block| block.starts_with("console"));
             let typed = blocks.flat_map(str::lines).filter_map(|line| {
@@ -317,11 +317,11 @@ mod tests {
                 let line = line.replace("nqt1.…", &token).replace("$i", "0");
                 let line = [vec!["nqueens".to_owned()], words(&line)].concat();
                 if let Err(error) = command().try_get_matches_from(&line) {
-                    panic!("{}: {line:?} is not understood: {error}", page.display());
+                    panic!("{}: {line:?} is invalid: {error}", page.display());
                 }
-                understood += 1;
+                checked += 1;
             }
         }
-        assert!(understood > 40, "only {understood} command lines were found");
+        assert!(checked > 40, "only {checked} command lines were found");
     }
 }

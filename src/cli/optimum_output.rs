@@ -1,4 +1,4 @@
-//! How an optimum is printed: the solution or that there is none, and whether that is proved.
+//! The output of an optimum: the solution or its absence, and whether that is proven.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::board::{Piece, Placement, Problem};
 use crate::render::Drawing;
 use crate::solver::{Answer, Verdict};
 
-/// What `--json` prints for one solution.
+/// The output of `--json` for one board.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) n: usize,
-    /// Squares with a queen, row and column counted from 1.
+    /// The squares of the placed queens; rows and columns are counted from 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) placed: Vec<[usize; 2]>,
     pub(super) method: &'static str,
@@ -28,24 +28,24 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fingerprint: Option<Vec<u64>>,
     pub(super) proven: bool,
-    /// Why it is not proven.
+    /// The reason why it is not proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
-    /// What a square costs.
+    /// The cost of a square.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) norm: Option<String>,
-    /// Whether only solutions that quarter turns do not change were asked for.
+    /// Whether only doubly symmetric solutions were considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) symmetric: Option<bool>,
-    /// How many solutions are as good as this one.
+    /// The number of optimal solutions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) optimal_placements: Option<String>,
-    /// All of them.
+    /// All optimal solutions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) solutions: Option<Vec<Vec<usize>>>,
-    /// The file with the certificate.
+    /// The path of the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) certificate: Option<String>,
     pub(super) elapsed_s: f64,
@@ -76,7 +76,7 @@ impl Report {
             proven: doubt.is_none(),
             doubt,
             nodes: answer.nodes.to_string(),
-            programmes: answer.programmes,
+            programmes: answer.lps_solved,
             norm: None,
             symmetric: None,
             optimal_placements: None,
@@ -86,7 +86,7 @@ impl Report {
         }
     }
 
-    /// Prints the answer, and ends with the exit code that says what it is.
+    /// Prints the answer, and returns the exit code.
     pub(super) fn finish(
         &self,
         found: Option<&Placement>,
@@ -96,7 +96,7 @@ impl Report {
         self.finish_by(found, format, terminal, draw)
     }
 
-    /// The same, drawn by `draw`.
+    /// Prints the answer, drawn by `draw`, and returns the exit code.
     pub(super) fn finish_by(
         &self,
         found: Option<&Placement>,
@@ -128,7 +128,7 @@ impl Report {
                 let shown = if solution.is_some() {
                     "best found, not proven"
                 } else {
-                    "nothing found, nothing proven"
+                    "no solution found, nothing proven"
                 };
                 (exit, format!("{shown}: {doubt}"))
             }
@@ -137,7 +137,7 @@ impl Report {
     }
 }
 
-/// The placement of an answer, which passes the checker here once more.
+/// Returns the placement of an answer after checking it again.
 pub(super) fn placement(
     n: usize,
     method: &str,
@@ -146,7 +146,7 @@ pub(super) fn placement(
     completion(&Problem::empty(Piece::Queen, n), method, answer)
 }
 
-/// The same for the completion of a board.
+/// Returns the completion of a board after checking it again.
 pub(super) fn completion(
     problem: &Problem,
     method: &str,

@@ -2,27 +2,27 @@
 
 use serde::Serialize;
 
-use super::problem::number;
+use super::args::number;
 use super::{Exit, Failure, print};
 use crate::solver::classical::placements;
 
-/// Count the ways to put n queens on an n × n board, attacking or not, exactly: C(n², n).
+/// Count the ways to place n queens on an n × n board, attacking or not: C(n², n).
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 100 000.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: u32,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 fn board_size(text: &str) -> Result<u32, String> {
-    let n = number(text, "a board size", 0, 100_000)?;
+    let n = number(text, "board size", 0, 100_000)?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     n: u32,

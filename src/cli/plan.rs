@@ -5,29 +5,32 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::problem::Board;
-use super::report::{counted, grouped};
+use super::args::Board;
 use super::{Exit, Failure, print};
 use crate::batch::{MOST_PARTS, PlanFile};
 use crate::engine::plan_for_campaign;
+use crate::report::counted;
 
-/// Cut a count into parts for an engine that you have: a batch system, a container cluster, or a shell loop.
+/// Split a count into K parts for your own scheduler.
+///
+/// nqueens run-unit counts a part, and nqueens merge adds up the parts. For Slurm, Kubernetes and
+/// HTCondor, the commands of these names write the scripts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// Into how many parts; fewer if the job cannot be cut so fine.
+    /// The number of parts to split the count into; fewer if the count has fewer units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
-    /// The plan's file, which run-unit and merge read.
+    /// The plan file to write, which run-unit and merge read.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     job: String,
@@ -38,11 +41,11 @@ struct Report {
     plan: String,
 }
 
-/// Reads a number of parts.
+/// Parses a number of parts.
 pub(super) fn parts(text: &str) -> Result<NonZeroU64, String> {
     let parts = text.parse().ok().filter(|parts: &NonZeroU64| parts.get() <= MOST_PARTS);
     parts.ok_or_else(|| {
-        format!("'{text}' is no number of parts; write a whole number from 1 to {MOST_PARTS}")
+        format!("invalid number of parts '{text}'; use a whole number from 1 to {MOST_PARTS}")
     })
 }
 
@@ -64,13 +67,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         let plan = args.out.display();
         format!(
-            "{plan}: {} in {}, numbered from 0; nqueens run-unit {plan} --index I --out DIR counts one",
+            "{plan}: {} in {}, numbered from 0; count a part with nqueens run-unit {plan} --index I --out DIR",
             counted(units.into(), "unit"),
-            if parts == 1 {
-                "1 part".to_owned()
-            } else {
-                format!("{} parts", grouped(parts.into()))
-            },
+            counted(parts.into(), "part"),
         )
     };
     print(&(text + "\n"))?;

@@ -1,4 +1,4 @@
-//! How a command reaches a coordinator.
+//! The connection of a command to a coordinator.
 
 use std::future::Future;
 use std::io;
@@ -11,61 +11,62 @@ use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Renewal, Token};
 use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol,
+    Address, Channel, ChannelError, ConnectError, ConnectErrorKind, EnrolError, Security, enrol,
     is_not_valid_yet, renew,
 };
 
-/// Which coordinator is asked, and who asks.
+/// The coordinator to call, and the credentials for it.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Remote {
-    /// The folder of a coordinator on this machine: its address and an operator's certificate are in there. The
-    /// usual one, if neither this nor --coordinator is given.
+    /// The data directory of a coordinator on this machine, which has its address and an operator's
+    /// certificate (default: that of nqueens coordinator, unless --coordinator is given).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["coordinator", "token", "credentials", "insecure"])]
     data: Option<PathBuf>,
-    /// The coordinator's address.
+    /// The address of the coordinator.
     #[arg(long, value_name = "HOST:PORT")]
     coordinator: Option<Address>,
-    /// A token for operators or viewers; needed once, the certificate that it buys is kept.
+    /// A token for operators or viewers. It is needed once; the certificate is stored.
     #[arg(long, requires = "coordinator")]
     token: Option<Token>,
-    /// Where the certificate is kept.
+    /// The directory for the certificate (default: one per coordinator in the user's data
+    /// directory).
     #[arg(long, value_name = "DIR", requires = "coordinator")]
     credentials: Option<PathBuf>,
-    /// Without TLS, though the coordinator is on another machine.
+    /// Connect without TLS to a coordinator on another machine.
     #[arg(long, requires = "coordinator")]
     insecure: bool,
 }
 
-/// A coordinator that can be asked.
+/// A coordinator that can be called.
 #[derive(Clone, Debug)]
 pub(super) struct Coordinator {
-    pub(super) link: Link,
+    pub(super) link: Channel,
     address: Address,
-    speaks_tls: bool,
-    /// Whether a call has come through.
+    uses_tls: bool,
+    /// Whether a call has been answered.
     has_answered: Arc<AtomicBool>,
-    /// The certificate that is shown, and where it is kept, if it is for this end to renew.
+    /// The client certificate and its directory, if this process renews it.
     renewable: Option<Arc<(Credentials, PathBuf)>>,
 }
 
-/// How long a call may take: planning a large board takes seconds.
+/// The deadline of a call. Planning a large board takes seconds.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Where a coordinator keeps what it has if nothing else is said.
-pub(super) fn usual_data() -> PathBuf {
+/// Returns the default data directory of a coordinator.
+pub(super) fn default_data() -> PathBuf {
     let home = etcetera::choose_base_strategy().map(|strategy| strategy.data_dir());
     home.unwrap_or_else(|_| PathBuf::from(".")).join("nqueens").join("coordinator")
 }
 
 impl Remote {
-    /// Finds the coordinator. Nothing is sent yet, unless a token is to be redeemed.
+    /// Finds the coordinator. Sends nothing yet, unless a token must be redeemed.
     pub(super) async fn connect(&self) -> Result<Coordinator, Failure> {
         match (&self.data, &self.coordinator) {
             (Some(data), _) => local(data),
-            (None, None) => match local(&usual_data()) {
+            (None, None) => match local(&default_data()) {
                 Err(_) => Coordinator::to(Address::usual(), &Security::Plain),
                 found => found,
             },
@@ -82,17 +83,17 @@ impl Remote {
         }
     }
 
-    /// Where the certificate for a coordinator is kept.
+    /// Returns the directory of the certificate for a coordinator.
     fn folder(&self, address: &Address) -> PathBuf {
         let usual = || {
-            usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"))
+            default_data().with_file_name("credentials").join(address.to_string().replace(':', "_"))
         };
         self.credentials.clone().unwrap_or_else(usual)
     }
 
     async fn security(&self, address: &Address, folder: &Path) -> Result<Security, Failure> {
         match Credentials::load(folder) {
-            // A token that is given takes the place of a certificate that is of no use any more.
+            // A given token replaces a certificate that is no longer usable.
             Ok(credentials)
                 if self.token.as_ref().is_none_or(|token| {
                     token.authority() == credentials.authority()
@@ -102,7 +103,7 @@ impl Remote {
                 let credentials = Self::renewed(address, credentials, folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
-            Ok(_) | Err(HolderError::Missing(_)) => {}
+            Ok(_) | Err(CredentialsError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(token) = &self.token {
@@ -113,8 +114,8 @@ impl Remote {
             return Ok(Security::Plain);
         }
         Err(Failure::usage(format!(
-            "no certificate for {address} is known here; give --token (nqueens token create --role operator, on the \
-             coordinator's machine, prints one), or say --insecure"
+            "no certificate for {address}; give --token (create one on the coordinator's machine with nqueens token \
+             create --role operator) or --insecure"
         )))
     }
 
@@ -139,9 +140,10 @@ impl Remote {
             .map_err(|error| not_enrolled(address, error))
     }
 
-    /// Renews a certificate that is half through, if that can be done; it is good for a while otherwise.
+    /// Renews a certificate in the second half of its validity. If that fails, it is still valid
+    /// for a while.
     async fn renewed(address: &Address, credentials: Credentials, folder: &Path) -> Credentials {
-        // Whether it is not valid yet is for the coordinator's clock to say: this machine's may be anything.
+        // The coordinator's clock decides whether it is valid yet; the clock here may be wrong.
         if credentials.renewal(now_ms()) != Some(Renewal::Due) {
             return credentials;
         }
@@ -149,19 +151,19 @@ impl Remote {
     }
 }
 
-/// What is said if there is no certificate.
+/// Returns the failure of an enrolment.
 fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
     match error {
-        EnrolError::Link(error) => error.into(),
-        EnrolError::Holder(error) => error.into(),
+        EnrolError::Channel(error) => error.into(),
+        EnrolError::Credentials(error) => error.into(),
         EnrolError::Refused(status) => refused(address, &status),
     }
 }
 
-/// The coordinator that runs in a folder on this machine.
+/// Returns the coordinator with this data directory on this machine.
 fn local(data: &Path) -> Result<Coordinator, Failure> {
     let AddressFile { address, tls, .. } = AddressFile::read(data)?;
-    // A coordinator that listens everywhere listens here, too.
+    // A coordinator that listens on all addresses is reached over loopback.
     let address = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
     let address: Address = address.parse().map_err(Failure::usage)?;
     if !tls {
@@ -172,19 +174,19 @@ fn local(data: &Path) -> Result<Coordinator, Failure> {
 }
 
 impl Coordinator {
-    /// The one at an address.
+    /// Creates the connection to a coordinator at an address.
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
-        let link = Link::new(&address, security, DEADLINE)?;
-        let speaks_tls = matches!(security, Security::Tls(..));
-        Ok(Self { link, address, speaks_tls, has_answered: Arc::default(), renewable: None })
+        let link = Channel::new(&address, security, DEADLINE)?;
+        let uses_tls = matches!(security, Security::Tls(..));
+        Ok(Self { link, address, uses_tls, has_answered: Arc::default(), renewable: None })
     }
 
-    /// Where it is.
+    /// Returns the address.
     pub(super) const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// A call's answer, or what is to be said.
+    /// Returns the answer of a call, or the failure to report.
     pub(super) async fn call<T>(
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
@@ -202,20 +204,20 @@ impl Coordinator {
             && renew(&self.address, credentials, folder, DEADLINE).await.is_ok()
         {
             failure.message =
-                "the coordinator's clock was set back, so that the certificate was not valid yet; it was \
-                               replaced: give the command again"
+                "the coordinator's clock was set back and the certificate was not valid yet; it was renewed: run the \
+                 command again"
                     .to_owned();
         }
-        let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
-        let is_there = |broken: ConnectError| broken.fault != ConnectFault::NobodyListens;
-        if is_stranger && ConnectError::of(&status).is_some_and(is_there) {
-            failure.message += " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
+        let may_need_tls = !self.uses_tls && !self.has_answered.load(Ordering::Relaxed);
+        let is_listening = |broken: ConnectError| broken.kind != ConnectErrorKind::Refused;
+        if may_need_tls && ConnectError::of(&status).is_some_and(is_listening) {
+            failure.message += " (called without TLS; if the coordinator uses TLS, give --token, or --data on its own machine)";
         }
         Err(failure)
     }
 }
 
-/// Whether the same call may succeed later.
+/// Returns whether the same call may succeed later.
 pub(super) fn may_pass(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -223,7 +225,7 @@ pub(super) fn may_pass(status: &Status) -> bool {
     )
 }
 
-/// What is said of a call that failed.
+/// Returns the failure to report for a call that failed.
 fn refused(address: &Address, status: &Status) -> Failure {
     let exit = match status.code() {
         Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::AlreadyExists => {
@@ -231,29 +233,29 @@ fn refused(address: &Address, status: &Status) -> Failure {
         }
         _ => Exit::Coordinator,
     };
-    let said = status.message().lines().next().unwrap_or_default();
+    let reason = status.message().lines().next().unwrap_or_default();
     let broken = ConnectError::of(status);
     let message = match status.code() {
         _ if may_pass(status) || broken.is_some() => {
-            let why = broken.map_or(said.to_owned(), |broken| broken.why);
-            format!("the coordinator at {address} cannot be reached or does not answer: {why}")
+            let why = broken.map_or(reason.to_owned(), |broken| broken.message);
+            format!("cannot reach the coordinator at {address}: {why}")
         }
         Code::Unauthenticated | Code::PermissionDenied => {
-            format!("the coordinator at {address} refuses: {said}")
+            format!("the coordinator at {address} refuses the call: {reason}")
         }
-        _ => said.to_owned(),
+        _ => reason.to_owned(),
     };
     Failure { exit, message }
 }
 
-impl From<LinkError> for Failure {
-    fn from(error: LinkError) -> Self {
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
         Self { exit: Exit::Coordinator, message: error.to_string() }
     }
 }
 
-impl From<HolderError> for Failure {
-    fn from(error: HolderError) -> Self {
+impl From<CredentialsError> for Failure {
+    fn from(error: CredentialsError) -> Self {
         Self { exit: Exit::File, message: error.to_string() }
     }
 }
@@ -268,22 +270,23 @@ impl From<AddressFileError> for Failure {
     }
 }
 
-/// Runs what talks to a network to its end.
+/// Runs a future that uses the network to completion.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let no_runtime = |error: io::Error| Failure {
         exit: Exit::NotAvailable,
-        message: format!("cannot create a threads for the network: {error}"),
+        message: format!("cannot start the threads for the network: {error}"),
     };
     let runtime = runtime.map_err(no_runtime)?;
     let outcome = runtime.block_on(work);
-    // Nothing that is left may hold up the end.
+    // Remaining tasks must not delay the end.
     runtime.shutdown_background();
     outcome
 }
 
-/// Ready once the process is asked to stop. From this call on, not from the first poll, it is not simply ended.
+/// Completes when the process receives SIGINT or SIGTERM. The signals are caught from this call on,
+/// not from the first poll.
 pub(super) fn stop_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
     let signals = {
@@ -294,7 +297,7 @@ pub(super) fn stop_signal() -> impl Future<Output = ()> + Send {
         #[cfg(unix)]
         {
             let [Ok(mut interrupt), Ok(mut terminate)] = signals else {
-                // Where they cannot be waited for, they end the process.
+                // Signals that cannot be caught end the process.
                 return std::future::pending().await;
             };
             tokio::select! {

@@ -1,17 +1,19 @@
 //! `nqueens revoke`.
 
 use super::coordinator::Data;
-use super::report::counted;
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Revoked};
 use crate::cluster::coordinator::now_ms;
+use crate::report::counted;
 
-/// Revoke the certificates and sessions of a worker, an operator or a viewer: the next call is refused.
+/// Revoke the certificates and sessions of a worker, an operator or a viewer.
+///
+/// Takes effect at the holder's next call.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     data: Data,
-    /// Whose certificate, as nqueens token list shows it.
+    /// The name of the holder, as nqueens token list shows it.
     name: Name,
 }
 
@@ -26,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     print(&format!("{} of {} revoked\n", ended.join(" and "), args.name))?;
     for token in tokens {
         note(&format!(
-            "token {token}, by which {} enrolled, can be used still; nqueens token revoke ends it",
+            "token {token}, with which {} enrolled, is still valid; revoke it with nqueens token revoke",
             args.name
         ));
     }

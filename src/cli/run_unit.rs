@@ -8,44 +8,49 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::count::{self, Machine};
+use super::args::CpuArgs;
 use super::interrupt::Interrupt;
-use super::report::{counted, duration};
+use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
 use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
 use crate::checkpoint::CheckpointError;
-use crate::engine::{CountError, CountTask, DeviceChoice, DeviceError, Event, PartOutcome};
+use crate::engine::{CountError, CountEvent, CountTask, DeviceChoice, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
+use crate::report::{counted, duration};
 
-/// Count one part of a plan, and keep its units in a folder that all parts share. Run again after whatever happened, it goes on.
+/// Count one part of a plan, and save its units in a directory that all parts share.
+///
+/// After an interruption or a failure, run the same command again to resume.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The plan's file.
+    /// The plan file.
     #[arg(value_name = "FILE")]
     plan: PathBuf,
-    /// The part, from 0. If not given: NQUEENS_INDEX, SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX of the environment.
+    /// The number of the part, from 0 (default: the environment variable NQUEENS_INDEX,
+    /// SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX).
     #[arg(long, value_name = "I", allow_negative_numbers = true)]
     index: Option<String>,
-    /// The folder of the results; it is made if it is not there.
+    /// The directory of the results, which is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
-    machine: Machine,
-    /// The devices: cpu, auto, gpu, or ids from nqueens devices; several by commas.
+    cpu: CpuArgs,
+    /// The devices, separated by commas: cpu, auto (the CPU, and all GPUs if the part takes the CPU
+    /// more than about 3 s), gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "cpu")]
     device: DeviceChoice,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     part: u64,
     parts: u64,
     units: u64,
-    /// Units that were counted before.
+    /// The units that an earlier run has counted.
     resumed_units: u64,
     kernel: Option<String>,
     devices: Vec<String>,
@@ -53,22 +58,22 @@ struct Report {
     elapsed_s: f64,
 }
 
-/// Where schedulers say which task it is.
+/// The variables in which schedulers pass the number of a task.
 const INDEX_OF: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
 
-/// What cannot be mended by trying again.
+/// Creates a failure that a retry cannot fix.
 fn permanent(message: impl ToString) -> Failure {
     Failure { exit: Exit::Permanent, message: message.to_string() }
 }
 
-/// What may go well the next time, or on another machine.
+/// Creates a failure that a retry, possibly on another machine, may fix.
 fn try_again(message: impl ToString) -> Failure {
     Failure { exit: Exit::TryAgain, message: message.to_string() }
 }
 
 fn of_plan(error: PlanFileError) -> Failure {
     match error {
-        // A folder, a pipe or too large a file is no plan the next time, either.
+        // A directory, a pipe or a file that is too large will not become a plan.
         PlanFileError::Io { ref source, .. }
             if !matches!(
                 source.kind(),
@@ -86,10 +91,10 @@ fn of_count(error: CountError) -> Failure {
         CountError::Stopped { units_done, units } => Failure {
             exit: Exit::Checkpointed,
             message: format!(
-                "stopped: {units_done} of {units} units are kept; the same command goes on"
+                "stopped with {units_done} of {units} units saved; run the same command again to resume"
             ),
         },
-        // Another machine may have it.
+        // Another machine may support it.
         CountError::Kernel(KernelError::NotOnThisMachine(_)) => try_again(error),
         CountError::Job(_)
         | CountError::Kernel(_)
@@ -99,7 +104,7 @@ fn of_count(error: CountError) -> Failure {
             | DeviceError::AnotherScheme(_)
             | DeviceError::NotBuilt,
         )
-        | CountError::Book(_)
+        | CountError::Units(_)
         | CountError::Checkpoint(
             CheckpointError::Damaged { .. }
             | CheckpointError::AnotherJob { .. }
@@ -109,7 +114,7 @@ fn of_count(error: CountError) -> Failure {
     }
 }
 
-/// The part that is to be counted.
+/// Returns the number of the part.
 fn index(given: Option<&str>) -> Result<u64, Failure> {
     let from_environment = || {
         INDEX_OF
@@ -119,12 +124,11 @@ fn index(given: Option<&str>) -> Result<u64, Failure> {
     let (from, text) = match given {
         Some(text) => ("--index", text.to_owned()),
         None => from_environment().ok_or_else(|| {
-            permanent(format!("which part? give --index I, or set {}", INDEX_OF.join(" or ")))
+            permanent(format!("no part given; use --index I, or set {}", INDEX_OF.join(" or ")))
         })?,
     };
-    text.parse().map_err(|_| {
-        permanent(format!("{from}: '{text}' is no part; write a whole number from 0 on"))
-    })
+    text.parse()
+        .map_err(|_| permanent(format!("{from}: invalid part '{text}'; use a whole number from 0")))
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -140,23 +144,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if result.exists() {
         if !is_whole(&result, &plan, part).map_err(|error| of_count(error.into()))? {
             let message = format!(
-                "{} is the result of another plan; give another --out, or move it away",
+                "{} is the result of another plan; choose another --out, or move the file away",
                 result.display()
             );
             return Err(permanent(message));
         }
-        note(&format!("{} is there already", result.display()));
-        return tell(args, &plan, index, None, &result);
+        note(&format!("{} already exists", result.display()));
+        return print_report(args, &plan, index, None, &result);
     }
-    let options = args.machine.options(args.device.clone());
+    let options = args.cpu.options(args.device.clone());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
-    let bar = count::progress_bar();
+    let bar = progress_bar();
     let outcome = task.run_part(|event| {
         match event {
-            Event::Note(text) => bar.suspend(|| note(text)),
-            Event::Progress(progress) => {
-                count::show(&bar, progress);
+            CountEvent::Note(text) => bar.suspend(|| note(text)),
+            CountEvent::Progress(progress) => {
+                show(&bar, progress);
             }
         }
         if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -164,10 +168,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     bar.finish_and_clear();
     let outcome = outcome.map_err(of_count)?;
     fs::rename(&unfinished, &result).map_err(unusable)?;
-    tell(args, &plan, index, Some(&outcome), &result)
+    print_report(args, &plan, index, Some(&outcome), &result)
 }
 
-fn tell(
+fn print_report(
     args: &Args,
     plan: &PlanFile,
     part: u64,

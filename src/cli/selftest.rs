@@ -9,14 +9,16 @@ use crate::engine::{find_devices, find_every_device};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
+use crate::report::counted;
 
-/// Ask every kernel and device for counts whose answers are known.
+/// Test every kernel and device with counts whose results are known.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Larger boards too: half a minute on a slow device.
+    /// Test larger boards, too, which takes half a minute on a slow device.
     #[arg(long)]
     long: bool,
-    /// What is tested: auto (the CPU and every adapter), cpu, gpu, or ids from nqueens devices; several by commas.
+    /// The devices to test, separated by commas: auto (the CPU and every adapter), cpu, gpu, or ids
+    /// from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
 }
@@ -25,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut failed = Vec::new();
     if args.device.has_cpu() {
         for kernel in KernelKind::ALL.into_iter().filter(|kind| kind.runs_here()) {
-            print(&tell(kernel.name(), test_kernel(kernel, args.long)?, &mut failed))?;
+            print(&report_line(kernel.name(), test_kernel(kernel, args.long)?, &mut failed))?;
         }
     }
     test_devices(args, &mut failed)?;
@@ -34,12 +36,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     Err(Failure {
         exit: Exit::CheckFailed,
-        message: format!("the self-test of {} failed", failed.join(", ")),
+        message: format!("the self-test failed for {}", failed.join(", ")),
     })
 }
 
-/// A line of the report; whoever failed is remembered.
-fn tell(name: &str, outcome: Result<(), String>, failed: &mut Vec<String>) -> String {
+/// Formats a line of the report, and records a failure in `failed`.
+fn report_line(name: &str, outcome: Result<(), String>, failed: &mut Vec<String>) -> String {
     match outcome {
         Ok(()) => format!("{name:<24} passed\n"),
         Err(why) => {
@@ -49,18 +51,25 @@ fn tell(name: &str, outcome: Result<(), String>, failed: &mut Vec<String>) -> St
     }
 }
 
-/// Totals up to n = 12, or 15: the oracle takes some seconds for that.
+/// Compares the totals up to n = 12, or 15 with `long`, which takes the reference kernel seconds.
 fn test_kernel(kernel: KernelKind, long: bool) -> Result<Result<(), String>, CountError> {
     let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };
     for n in 0..=if long { 15 } else { 12 } {
         let problem = Problem::empty(Piece::Queen, n);
         let mut task = CountTask::plan(&problem, &options)?;
-        // Another kernel's answer would hide what is wrong with this one.
+        // The fallback to another kernel would hide a fault of this one.
         task.without_fallback();
         match task.run(|_| ControlFlow::Continue(())) {
             Ok(outcome) if Some(outcome.solutions) == lookup(Sequence::Total, n) => {}
-            Ok(outcome) => return Ok(Err(format!("n = {n}: {} solutions", outcome.solutions))),
-            Err(error @ (CountError::Unit { .. } | CountError::Total(_) | CountError::Book(_))) => {
+            Ok(outcome) => {
+                return Ok(Err(format!(
+                    "n = {n}: counted {}",
+                    counted(outcome.solutions, "solution")
+                )));
+            }
+            Err(
+                error @ (CountError::Unit { .. } | CountError::Total(_) | CountError::Units(_)),
+            ) => {
                 return Ok(Err(error.to_string()));
             }
             Err(error) => return Err(error),
@@ -78,12 +87,12 @@ fn test_devices(args: &Args, failed: &mut Vec<String>) -> Result<(), Failure> {
         choice => find_devices(choice).map_err(CountError::from)?,
     };
     if devices.is_empty() {
-        note("no GPU adapter was found");
+        note("no GPU adapter found");
     }
     for device in devices {
         let id = device.id().to_owned();
         let outcome = device.open().and_then(|mut kernel| self_test(&mut kernel, args.long));
-        print(&tell(&id, outcome.map_err(|fault| fault.to_string()), failed))?;
+        print(&report_line(&id, outcome.map_err(|fault| fault.to_string()), failed))?;
     }
     Ok(())
 }

@@ -6,54 +6,56 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::{DecidedSquares, number};
 use super::atomic_file::AtomicFile;
 use super::first::LARGEST;
 use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
-use super::problem::{DecidedSquares, number};
-use super::report::{counted, duration, grouped};
-use super::solution_output::{Format, Shape, Ticker, draw, from_one, object, refused};
+use super::progress::Ticker;
+use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
+use crate::report::{counted, duration, grouped};
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
 use crate::solver::{Unproven, Verdict};
 
-/// Find one solution, or one completion of a board on which some squares are decided.
+/// Find one solution, or one completion of a board.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 10 000 000.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// formula (empty boards), backtracking (the first in lexicographic order), local-search (min-conflicts), ilp (a
-    /// 0-1 programme) or cp (constraints); if not given, formula, or for decided squares backtracking up to n = 24 and
-    /// local-search above; ilp if an option of it is given.
-    #[arg(long, value_name = "METHOD")]
+    /// The method: formula (empty boards), backtracking (the lexicographically first solution),
+    /// local-search (min-conflicts), ilp (a 0-1 integer program) or cp (constraint programming).
+    /// Default: ilp if one of its options is given; formula for an empty board; otherwise
+    /// backtracking up to n = 24 and local-search above.
+    #[arg(long, value_name = "METHOD", hide_possible_values = true)]
     method: Option<Method>,
     #[command(flatten)]
     squares: DecidedSquares,
-    /// The seed of local-search's random numbers; 1 if not given.
+    /// The seed of the random numbers of local-search (default: 1).
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// local-search gives up after so many moves; a million if not given.
+    /// The number of moves after which local-search gives up (default: 1 000 000).
     #[arg(long, value_name = "MOVES")]
     moves: Option<u64>,
-    /// Write the conflict graph of the board (DIMACS) to FILE first, for solvers of independent sets.
+    /// Write the conflict graph of the board to FILE (DIMACS), for independent-set solvers.
     #[arg(long, value_name = "FILE")]
     write_graph: Option<PathBuf>,
-    /// ilp and cp stop after this time: a number and s, m or h.
+    /// Stop ilp or cp after this time: a number and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
-    #[command(flatten)]
-    programme: ilp::Options,
+    output: OutputArgs,
     /// Show no progress and no summary.
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    ilp_options: ilp::Options,
 }
 
 /// The methods that find one solution.
@@ -66,15 +68,15 @@ enum Method {
     Cp,
 }
 
-/// The largest board of cp: it needs n² bits, and n steps of n² work each at the least.
+/// The largest board of cp, which needs n² bits and at least n steps of n² operations.
 pub(super) const CP_LARGEST: usize = 1000;
 
-/// Up to here backtracking completes boards in no time whatever is decided; above, random moves usually find what it
-/// would take too long to get to.
+/// Up to this size, backtracking completes any board in a short time. Above it, random moves
+/// usually find a completion sooner.
 const BACKTRACKING_PAYS: usize = 24;
 
 impl Method {
-    fn usual(problem: &Problem) -> Self {
+    fn default_for(problem: &Problem) -> Self {
         match problem.n() {
             _ if problem.is_empty() => Self::Formula,
             ..=BACKTRACKING_PAYS => Self::Backtracking,
@@ -84,15 +86,15 @@ impl Method {
 }
 
 fn board_size(text: &str) -> Result<usize, String> {
-    number(text, "a board size", 0, 10_000_000)
+    number(text, "board size", 0, 10_000_000)
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     n: usize,
     solution: Option<Vec<Option<usize>>>,
-    /// Whether that is certain: the solution is checked, or it is proved that there is none.
+    /// Whether the result is certain: the solution is checked, or it is proven that none exists.
     proven: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Vec<Option<usize>>>,
@@ -108,12 +110,12 @@ struct Report {
     weight: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cuts: Option<CutsReport>,
-    /// Why it is not proven.
+    /// The reason why it is not proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
 }
 
-/// How a method has ended, and what it tells about itself.
+/// The result of a method, and its statistics.
 #[derive(Debug)]
 struct Run {
     method: &'static str,
@@ -122,40 +124,40 @@ struct Run {
     tried: u64,
     unit: &'static str,
     elapsed: Duration,
-    /// What a 0-1 programme tells besides.
-    programme: Option<ilp::Outcome>,
+    /// The result of the 0-1 integer program.
+    ilp_outcome: Option<ilp::Outcome>,
 }
 
-/// What there is to print. All of it has passed the checker.
+/// The result to print. All placements have passed the checker.
 #[derive(Debug)]
 enum Found {
     Solution(Placement),
-    /// It is proved that there is none.
+    /// Proven: no solution exists.
     None,
-    /// The method gave up, with the largest placement that it knows.
+    /// The method gave up; with the largest placement that it found.
     GaveUp(Option<Placement>),
-    /// The best that was found, if anything was; and why that is not proved.
-    Doubtful(Option<Placement>, Unproven),
+    /// Not proven, for this reason; with the best placement that was found.
+    NotProven(Option<Placement>, Unproven),
     Interrupted(Option<Placement>),
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(Piece::Queen, args.n)?;
-    let format = args.shape.format(problem.piece(), problem.n(), false)?;
-    let option = args.programme.given();
-    let usual = || if option.is_some() { Method::Ilp } else { Method::usual(&problem) };
-    let method = args.method.unwrap_or_else(usual);
+    let format = args.output.format(problem.piece(), problem.n(), false)?;
+    let option = args.ilp_options.given();
+    let default = || if option.is_some() { Method::Ilp } else { Method::default_for(&problem) };
+    let method = args.method.unwrap_or_else(default);
     if let (Some(flag), false) = (option, method == Method::Ilp) {
-        return Err(Failure::usage(format!("{flag} is for --method ilp; leave it out")));
+        return Err(Failure::usage(format!("{flag} needs --method ilp")));
     }
     if args.time_limit.is_some() && !matches!(method, Method::Ilp | Method::Cp) {
-        return Err(Failure::usage("--time-limit is for --method ilp and cp; leave it out"));
+        return Err(Failure::usage("--time-limit needs --method ilp or cp"));
     }
-    let seeded = method == Method::LocalSearch;
+    let is_seeded = method == Method::LocalSearch;
     if let (Some(flag), false) =
-        (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), seeded)
+        (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), is_seeded)
     {
-        return Err(Failure::usage(format!("{flag} is for --method local-search; leave it out")));
+        return Err(Failure::usage(format!("{flag} needs --method local-search")));
     }
     let seed = args.seed.unwrap_or(1);
     let moves = args.moves.unwrap_or(classical::Method::USUAL_MOVES);
@@ -168,8 +170,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Formula => classical(classical::Method::Formula),
         Method::Backtracking => classical(classical::Method::Backtracking),
         Method::LocalSearch => classical(classical::Method::LocalSearch { seed, moves }),
-        Method::Ilp => by_programme(args, &problem),
-        Method::Cp => by_constraints(args, &problem),
+        Method::Ilp => by_ilp(args, &problem),
+        Method::Cp => by_cp(args, &problem),
     }?;
     show(&run, format, &problem, args.quiet)
 }
@@ -182,15 +184,15 @@ fn classical(
     quiet: bool,
 ) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
-    let ticker = Ticker::begin(method.unit(), quiet);
-    let mut watch = First { ticker, interrupt, columns: None };
-    let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
-    let elapsed = watch.ticker.elapsed();
+    let ticker = Ticker::start(method.unit(), quiet);
+    let mut sink = FirstSolution { ticker, interrupt, columns: None };
+    let outcome = method.run(problem, &mut sink).map_err(Failure::usage)?;
+    let elapsed = sink.ticker.elapsed();
     let checked =
         |result: Result<Placement, _>| result.map_err(|error| refused(method.name(), &error));
     let best =
         || outcome.best.as_ref().map(|best| checked(Placement::check(problem, best))).transpose();
-    let found = match (watch.columns, outcome.ending) {
+    let found = match (sink.columns, outcome.ending) {
         (Some(columns), _) => {
             Found::Solution(checked(Placement::check_solution(problem, &columns))?)
         }
@@ -203,28 +205,28 @@ fn classical(
         _ => None,
     };
     let (method, unit) = (method.name(), method.unit());
-    Ok(Run { method, found, seed, tried: outcome.tried, unit, elapsed, programme: None })
+    Ok(Run { method, found, seed, tried: outcome.tried, unit, elapsed, ilp_outcome: None })
 }
 
-/// The largest board of the methods whose work and memory grow with the squares, or faster.
+/// Checks that a method supports the board: its size and its piece.
 pub(super) fn fits(method: &str, problem: &Problem, largest: usize) -> Result<(), Failure> {
     if problem.n() > largest {
         return Err(Failure::usage(format!(
-            "{method} goes up to n = {largest}; choose another method"
+            "{method} supports boards up to n = {largest}; choose another method"
         )));
     }
     if !matches!(problem.piece(), Piece::Queen | Piece::Rook) {
         return Err(Failure::usage(format!(
-            "{method} places queens and rooks only; choose another method"
+            "{method} supports only queens and rooks; choose another method"
         )));
     }
     Ok(())
 }
 
-fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
+fn by_ilp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     fits("ilp", problem, LARGEST)?;
     let mut terminal = Terminal::new("solutions", args.time_limit, args.quiet);
-    let outcome = ilp::solve(&args.programme, problem, &mut terminal, args.quiet);
+    let outcome = ilp::solve(&args.ilp_options, problem, &mut terminal, args.quiet);
     terminal.finish();
     let outcome = outcome?;
     let check = |columns: &Vec<Option<usize>>| Placement::check(problem, columns);
@@ -234,7 +236,7 @@ fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
         (Verdict::Proven, Some(found)) => Found::Solution(found),
         (Verdict::Proven, None) => Found::None,
         (Verdict::NotProven(_), found) if terminal.is_interrupted() => Found::Interrupted(found),
-        (Verdict::NotProven(doubt), found) => Found::Doubtful(found, doubt.clone()),
+        (Verdict::NotProven(doubt), found) => Found::NotProven(found, doubt.clone()),
     };
     let (elapsed, tried) = (terminal.elapsed(), outcome.nodes);
     Ok(Run {
@@ -244,14 +246,14 @@ fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
         tried,
         unit: "nodes",
         elapsed,
-        programme: Some(outcome),
+        ilp_outcome: Some(outcome),
     })
 }
 
-fn by_constraints(args: &Args, problem: &Problem) -> Result<Run, Failure> {
+fn by_cp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     fits("cp", problem, CP_LARGEST)?;
     let mut terminal = Terminal::new("rows", args.time_limit, args.quiet);
-    let (event, tried) = cp::one(problem, &mut terminal);
+    let (event, tried) = cp::find_one(problem, &mut terminal);
     terminal.finish();
     let check = |columns: &[usize]| {
         Placement::check_solution(problem, columns).map_err(|error| refused("cp", &error))
@@ -260,27 +262,27 @@ fn by_constraints(args: &Args, problem: &Problem) -> Result<Run, Failure> {
         cp::Event::Solution(columns) => Found::Solution(check(&columns)?),
         cp::Event::Exhausted => Found::None,
         cp::Event::Stopped if terminal.is_interrupted() => Found::Interrupted(None),
-        cp::Event::Stopped => Found::Doubtful(None, Unproven::Stopped),
+        cp::Event::Stopped => Found::NotProven(None, Unproven::Stopped),
     };
     let elapsed = terminal.elapsed();
-    Ok(Run { method: "cp", found, seed: None, tried, unit: "nodes", elapsed, programme: None })
+    Ok(Run { method: "cp", found, seed: None, tried, unit: "nodes", elapsed, ilp_outcome: None })
 }
 
-/// Takes the first answer.
-struct First {
+/// Receives the first solution.
+struct FirstSolution {
     ticker: Ticker,
     interrupt: Interrupt,
     columns: Option<Vec<usize>>,
 }
 
-impl AnswerSink for First {
+impl AnswerSink for FirstSolution {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.columns = Some(columns.to_owned());
         ControlFlow::Break(())
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
-        self.ticker.tell(tried, String::new);
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
+        self.ticker.show(tried, String::new);
         if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -289,7 +291,7 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
     let (solution, best) = match &run.found {
         Found::Solution(solution) => (Some(solution), None),
         Found::None => (None, None),
-        Found::GaveUp(best) | Found::Interrupted(best) | Found::Doubtful(best, _) => {
+        Found::GaveUp(best) | Found::Interrupted(best) | Found::NotProven(best, _) => {
             (None, best.as_ref())
         }
     };
@@ -305,9 +307,9 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
         0 => String::new(),
         tried => format!("{} {} tried, ", grouped(tried.into()), run.unit),
     };
-    let told = run.programme.as_ref();
-    let solver = told.map_or(String::new(), |told| format!(" with {}", told.solver));
-    let weight = told.and_then(|told| told.weight.as_ref());
+    let ilp = run.ilp_outcome.as_ref();
+    let solver = ilp.map_or(String::new(), |ilp| format!(" with {}", ilp.solver));
+    let weight = ilp.and_then(|ilp| ilp.weight.as_ref());
     let weight = weight.map_or(String::new(), |weight| format!("weight {weight}, "));
     let summary = format!("{}{solver}{seed}: {weight}{tried}{}", run.method, duration(run.elapsed));
     let best = best.map_or(String::new(), |best| {
@@ -324,19 +326,17 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
             return Ok(Exit::Done);
         }
         Found::None => {
-            (Exit::NoSolution, format!("no solution exists{}; {summary}", why_none(problem)))
+            (Exit::NoSolution, format!("no solution exists{}; {summary}", conflict_reason(problem)))
         }
         Found::GaveUp(_) => (
             Exit::Unproven,
-            format!(
-                "no solution was found, which does not prove that there is none; {summary}{best}"
-            ),
+            format!("no solution found, which does not prove that none exists; {summary}{best}"),
         ),
-        Found::Doubtful(found, doubt) => {
+        Found::NotProven(found, doubt) => {
             let shown = if found.is_some() {
                 "best found, not proven"
             } else {
-                "nothing found, nothing proven"
+                "no solution found, nothing proven"
             };
             (Exit::Unproven, format!("{shown}: {doubt}; {summary}{best}"))
         }
@@ -345,8 +345,8 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
     Err(Failure { exit, message })
 }
 
-/// The reason, where one can be named.
-pub(super) fn why_none(problem: &Problem) -> String {
+/// Returns the reason why no solution exists, if there is a simple one.
+pub(super) fn conflict_reason(problem: &Problem) -> String {
     problem.conflict().map_or(String::new(), |(a, b)| {
         format!(": the pieces placed on {a} and {b} attack each other")
     })
@@ -363,11 +363,11 @@ fn report(run: &Run, n: usize, solution: Option<&Placement>, best: Option<&Place
         tried: run.tried.to_string(),
         tried_unit: run.unit,
         elapsed_s: run.elapsed.as_secs_f64(),
-        solver: run.programme.as_ref().map(|told| told.solver),
-        weight: run.programme.as_ref().and_then(|told| told.weight.clone()),
-        cuts: run.programme.as_ref().and_then(|told| told.cuts.clone()),
+        solver: run.ilp_outcome.as_ref().map(|ilp| ilp.solver),
+        weight: run.ilp_outcome.as_ref().and_then(|ilp| ilp.weight.clone()),
+        cuts: run.ilp_outcome.as_ref().and_then(|ilp| ilp.cuts.clone()),
         doubt: match &run.found {
-            Found::Doubtful(_, doubt) => Some(doubt.to_string()),
+            Found::NotProven(_, doubt) => Some(doubt.to_string()),
             _ => None,
         },
     }
@@ -375,15 +375,13 @@ fn report(run: &Run, n: usize, solution: Option<&Placement>, best: Option<&Place
 
 fn write_graph(problem: &Problem, path: &Path) -> Result<(), Failure> {
     if problem.n() > MAX_GRAPH_SIZE {
-        let message = format!(
-            "--write-graph is for boards up to n = {MAX_GRAPH_SIZE}; larger graphs are too large"
-        );
+        let message = format!("--write-graph supports boards up to n = {MAX_GRAPH_SIZE}");
         return Err(Failure::usage(message));
     }
     let written =
         AtomicFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
     written.map_err(|error| Failure {
         exit: Exit::File,
-        message: format!("the graph cannot be written to {}: {error}", path.display()),
+        message: format!("the graph {} cannot be written: {error}", path.display()),
     })
 }

@@ -1,4 +1,4 @@
-//! Which solver of linear and 0-1 programmes is asked.
+//! The choice of a solver for linear and 0-1 integer programs.
 
 use super::{Failure, note};
 #[cfg(feature = "highs")]
@@ -8,7 +8,8 @@ use crate::solver::ilp::{BEST_SOLVER, MicroLp, Solver};
 /// The flag `--solver`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct SolverChoice {
-    /// The solver of linear and 0-1 programmes: auto (the best that is built in), highs or microlp.
+    /// The solver for linear and 0-1 integer programs: auto (highs if it is built in, otherwise
+    /// microlp), highs or microlp.
     #[arg(long, value_name = "SOLVER", default_value = "auto", value_parser = name)]
     solver: Name,
 }
@@ -25,18 +26,18 @@ fn name(text: &str) -> Result<Name, String> {
         "auto" => Ok(Name::Auto),
         "highs" => Ok(Name::Highs),
         "microlp" => Ok(Name::Microlp),
-        _ => Err(format!("'{text}' is not a solver; choose auto, highs or microlp")),
+        _ => Err(format!("invalid solver '{text}'; choose auto, highs or microlp")),
     }
 }
 
 impl SolverChoice {
-    /// The solver; unless `quiet`, says so if it is the small one without having been asked for.
+    /// Returns the solver. Unless `quiet`, prints a note if auto selects microlp.
     pub(super) fn solver(self, quiet: bool) -> Result<&'static dyn Solver, Failure> {
         match self.solver {
             Name::Auto => {
                 if !cfg!(feature = "highs") && !quiet {
                     note(
-                        "solving with microlp, the small solver; HiGHS comes with cargo build --release --features highs",
+                        "using microlp, the small solver; build with cargo build --release --features highs for HiGHS",
                     );
                 }
                 Ok(BEST_SOLVER)
@@ -47,7 +48,7 @@ impl SolverChoice {
             #[cfg(not(feature = "highs"))]
             Name::Highs => Err(Failure {
                 exit: super::Exit::NotAvailable,
-                message: "HiGHS is not built in; build with cargo build --release --features highs, or take --solver microlp"
+                message: "HiGHS is not built in; build with cargo build --release --features highs, or use --solver microlp"
                     .into(),
             }),
         }

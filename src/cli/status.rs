@@ -4,45 +4,38 @@ use std::io::IsTerminal;
 
 use serde::Serialize;
 
-use super::job_report::JobReport;
-use super::proof_report::ProofReport;
+use super::args::job_prefix;
 use super::remote::{Coordinator, Remote, block_on};
-use super::report::counted;
 use super::{Exit, Failure, print};
 use crate::cluster::protocol::v1;
+use crate::report::JobReport;
+use crate::report::ProofReport;
+use crate::report::counted;
 
-/// Tell how the jobs of a coordinator stand: how far, how fast, how verified, by whom.
+/// Show the progress, rate, checks and workers of the jobs of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first digits of a job's name; all jobs if not given. The exit code is 6 if the total of that one job is disputed.
-    #[arg(value_parser = digits)]
+    /// The job's hash or its first digits (default: all jobs). The exit code is 6 if the total of
+    /// this job is disputed.
+    #[arg(value_parser = job_prefix)]
     job: Option<String>,
-    /// Tell it again whenever it has changed, until the jobs are over.
+    /// Show each change until the jobs are finished or cancelled.
     #[arg(long)]
     watch: bool,
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object; with --watch, one a line.
+    /// Print the result as one JSON object; with --watch, one per line.
     #[arg(long)]
     json: bool,
 }
 
-/// Reads the first digits of a job's name.
-pub(super) fn digits(text: &str) -> Result<String, String> {
-    let good = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let wrong = || {
-        format!("'{text}' is not the beginning of a job's name; write 1 to 32 hexadecimal digits")
-    };
-    if good { Ok(text.to_ascii_lowercase()) } else { Err(wrong()) }
-}
-
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     jobs: Vec<JobReport>,
     proofs: Vec<ProofReport>,
     workers: u32,
-    /// What is wrong with the coordinator.
+    /// The problem of the coordinator, if there is one.
     #[serde(skip_serializing_if = "String::is_empty")]
     trouble: String,
     build: String,
@@ -74,7 +67,7 @@ impl Report {
             counted(self.workers.into(), "worker")
         );
         if !self.trouble.is_empty() {
-            text += &format!("  trouble     {}\n", self.trouble);
+            text += &format!("  problem     {}\n", self.trouble);
         }
         self.jobs.iter().for_each(|job| text += &job.text());
         self.proofs.iter().for_each(|proof| text += &proof.text());
@@ -87,7 +80,7 @@ impl Report {
             && proofs.all(|state| matches!(state, "finished" | "cancelled"))
     }
 
-    /// How the program ends: a job that was asked for by name is held to its checks.
+    /// Returns the exit code, which shows whether the named job is disputed.
     fn exit(&self, args: &Args) -> Exit {
         match (&args.job, &self.jobs[..], &self.proofs[..]) {
             (Some(_), [job], []) if job.is_disputed() => Exit::CheckFailed,
@@ -125,7 +118,7 @@ async fn watch(
         };
         let report = Report::new(status);
         let text = report.text(args.json);
-        // The screen is wiped, and drawn from its corner: lines may be longer than it is wide.
+        // The whole screen is cleared, since lines may wrap.
         let wipe = if redraws { "\x1b[2J\x1b[H" } else { "" };
         print(&(wipe.to_owned() + &text))?;
         if report.is_over() {

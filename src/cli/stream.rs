@@ -1,4 +1,4 @@
-//! Data that goes to stdout bit by bit.
+//! Data that is streamed to stdout.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::ops::ControlFlow;
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Exit, Failure};
 
-/// Stdout with a buffer. A reader that goes away ends the stream, and is no failure: it has what it wanted.
+/// Buffered stdout. A closed pipe ends the stream and is not an error: the reader has what it
+/// wanted.
 #[derive(Debug)]
 pub(super) struct Stream {
     out: BufWriter<StdoutLock<'static>>,
@@ -14,7 +15,7 @@ pub(super) struct Stream {
     error: Option<io::Error>,
 }
 
-/// What was found reaches the reader within this time, if the finder looks up often enough.
+/// The interval of flushes by [`Stream::flush_if_due`].
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
 impl Stream {
@@ -23,7 +24,8 @@ impl Stream {
         Self { out, flushed: Instant::now(), error: None }
     }
 
-    /// Writes what `write` writes. [`ControlFlow::Break`]: nothing more can be written.
+    /// Calls `write` with the buffer. Returns [`ControlFlow::Break`] if nothing more can be
+    /// written.
     pub(super) fn write(
         &mut self,
         write: impl FnOnce(&mut BufWriter<StdoutLock<'static>>) -> io::Result<()>,
@@ -34,7 +36,7 @@ impl Stream {
         self.is_open()
     }
 
-    /// Lets the reader have what was written, if it has waited long enough.
+    /// Flushes the buffer if the last flush was long enough ago.
     pub(super) fn flush_if_due(&mut self) -> ControlFlow<()> {
         if self.flushed.elapsed() < FLUSH_EVERY {
             return self.is_open();
@@ -43,7 +45,7 @@ impl Stream {
         self.write(BufWriter::flush)
     }
 
-    /// Lets the reader have all of it. Returns whether the reader was there to the end.
+    /// Flushes the buffer. Returns whether the reader has read to the end.
     ///
     /// # Errors
     /// Something could not be written.

@@ -10,19 +10,16 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::check::LARGEST_FILE;
-use super::count;
-use super::job_report::{JobReport, job_name, state_name};
-use super::max_work::{self, MaxWork};
-use super::problem::DecidedSquares;
-use super::proof_report::ProofReport;
+use super::args::{DecidedSquares, board_size};
+use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
+use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
-use super::report::Published;
 use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
-use crate::proof::{self, Meter};
+use crate::proof::{self, LARGEST_FILE, Meter};
+use crate::report::{JobReport, ProofReport, Published, job_name, state_name};
 use crate::solver::first;
 
 /// Submit a job to a coordinator.
@@ -39,8 +36,10 @@ enum What {
     Beautiful(BeautifulArgs),
 }
 
-/// Find the lexicographically first solution (OEIS A141843) on every worker, with a proof that none comes before it. What
-/// workers answer is checked by the coordinator before it is believed.
+/// Find the lexicographically first solution (OEIS A141843) on the workers, and prove that it is
+/// the first.
+///
+/// The coordinator checks every answer of a worker.
 #[derive(Debug, clap::Args)]
 struct FirstArgs {
     /// The board size, from 0 to 128.
@@ -50,9 +49,11 @@ struct FirstArgs {
     proof: ProofArgs,
 }
 
-/// Find a most beautiful solution on every worker: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest,
-/// are lexicographically smallest; with a proof that no solution has a smaller list. What workers answer is checked by the
-/// coordinator before it is believed.
+/// Find a most beautiful solution on the workers, and prove that it is one.
+///
+/// The square in row i and column j costs (2i−n−1)² + (2j−n−1)². A solution is most beautiful if
+/// the costs of its squares, sorted from the largest, are lexicographically smallest. The
+/// coordinator checks every answer of a worker.
 #[derive(Debug, clap::Args)]
 struct BeautifulArgs {
     /// The board size, from 0 to 250.
@@ -62,20 +63,21 @@ struct BeautifulArgs {
     proof: ProofArgs,
 }
 
-/// What is done once a proof is submitted.
+/// The options of a proof.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(CERTIFICATE_HELP)))]
 struct ProofArgs {
-    /// Wait until it is proved, and print the report.
+    /// Wait until the proof is finished, and print its report.
     #[arg(long)]
     wait: bool,
-    /// Wait, and write the certificate, which nqueens check proves again.
+    /// Wait until the proof is finished, and write its certificate to FILE.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     #[command(flatten)]
     max_work: MaxWork,
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -83,43 +85,42 @@ struct ProofArgs {
 fn first_size(text: &str) -> Result<u32, String> {
     let n = text.parse().ok().filter(|&n| n as usize <= first::LARGEST);
     n.ok_or_else(|| {
-        format!(
-            "'{text}' is not a board size for this; write a whole number from 0 to {}",
-            first::LARGEST
-        )
+        format!("invalid board size '{text}'; use a whole number from 0 to {}", first::LARGEST)
     })
 }
 
-/// Count all solutions, or all completions of a board on which some squares are decided, on every worker.
+/// Count all solutions, or all completions of a board, on the workers.
 #[derive(Debug, clap::Args)]
 struct CountArgs {
     /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     #[command(flatten)]
     squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
-    /// Jobs of higher priority go first; then those that were submitted first.
+    /// The priority. Jobs of higher priority are counted first; among equals, those submitted
+    /// first.
     #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
-    /// Wait until the job is finished, and print its report. A job whose total is disputed is waited for while it is counted
-    /// again.
+    /// Wait until the job is finished, and print its report. If the total is disputed, wait for the
+    /// recounts; the exit code is 6 if they do not settle it.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints without `--wait`.
+/// The output of `--json` without `--wait`.
 #[derive(Debug, Serialize)]
 struct Submitted {
     job: String,
-    /// The job was there already.
+    /// Whether the job was submitted before.
     known: bool,
     state: &'static str,
     priority: i32,
@@ -142,14 +143,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
-    // Whether it can be written is to be known before the search, not after it.
-    let unwritten = |path: &Path, error: &io::Error| Failure {
+    // A file that cannot be written is an error before the search, not after it.
+    let cannot_write = |path: &Path, error: &io::Error| Failure {
         exit: Exit::File,
         message: format!("{} cannot be written: {error}", path.display()),
     };
     let file = match args.certificate.as_deref() {
         Some(path) => {
-            Some((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
+            Some((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
         }
         None => None,
     };
@@ -158,10 +159,10 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if !args.wait && file.is_none() {
-        return tell(&job, &answer, args.json);
+        return print_submitted(&job, &answer, args.json);
     }
-    let before = if answer.known { "was submitted before and is" } else { "is" };
-    note(&format!("job {job} {before} {state}"));
+    let verb = if answer.known { "was submitted before and is" } else { "is" };
+    note(&format!("job {job} {verb} {state}"));
     let report = wait_for_proof(&coordinator, &job).await?;
     if report.state == "cancelled" {
         let message = format!("job {job} was cancelled");
@@ -171,14 +172,14 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         let certificate = fetch(&coordinator, &job).await?;
         check(&certificate, asked, &report, &mut args.max_work.meter())?;
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
-        file.finish_with(write).map_err(|error| unwritten(path, &error))?;
+        file.finish_with(write).map_err(|error| cannot_write(path, &error))?;
     }
     let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
     print(&if args.json { object() } else { report.text() })?;
     Ok(if report.solution.is_some() { Exit::Done } else { Exit::NoSolution })
 }
 
-/// Whether the certificate proves what the coordinator reports.
+/// Checks that the certificate proves what the coordinator reports.
 fn check(
     certificate: &[u8],
     asked: Asked,
@@ -193,7 +194,7 @@ fn check(
     let proved = proof::check_within(certificate, meter).map_err(|error| {
         if error.is_undecided() {
             max_work::failure(
-                &"the coordinator's certificate, which is not written",
+                &"the coordinator's certificate, which was not written",
                 &error,
                 Exit::CheckFailed,
             )
@@ -214,11 +215,11 @@ fn check(
     if is_asked && solution == report.solution {
         Ok(())
     } else {
-        Err(wrong(&"it is of another board or solution"))
+        Err(wrong(&"it is for another board or solution"))
     }
 }
 
-/// The certificate of a proof that is finished.
+/// Downloads the certificate of a finished proof.
 async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure> {
     let request = v1::CertificateRequest { job: job.to_owned() };
     let mut stream = coordinator.call(coordinator.link.operations().certificate(request)).await?;
@@ -245,21 +246,21 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if answer.known && answer.priority != args.priority {
         note(&format!(
-            "job {job} was submitted before, with priority {}, and keeps that",
+            "job {job} was submitted before with priority {}, which is unchanged",
             answer.priority
         ));
     }
     if args.wait {
-        let before = if answer.known { "was submitted before and is" } else { "is" };
-        note(&format!("job {job} {before} {state}"));
+        let verb = if answer.known { "was submitted before and is" } else { "is" };
+        note(&format!("job {job} {verb} {state}"));
         let report = wait_for(&coordinator, &job).await?;
         return print_final(&report, args.json);
     }
-    tell(&job, &answer, args.json)
+    print_submitted(&job, &answer, args.json)
 }
 
-/// Says that it is submitted.
-fn tell(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
+/// Prints that the job is submitted.
+fn print_submitted(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
     let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
     let text = if json {
         let submitted = Submitted { job: job.to_owned(), known, state, priority };
@@ -267,15 +268,15 @@ fn tell(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Fail
     } else if known {
         format!("job {job} was submitted before and is {state}")
     } else {
-        format!("job {job} submitted; nqueens status {} tells how it stands", &job[..8])
+        format!("job {job} submitted; nqueens status {} shows its progress", &job[..8])
     };
     print(&(text + "\n"))?;
     Ok(Exit::Done)
 }
 
-/// What is sent.
+/// Returns the request that submits a count.
 pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
-    // The parser has seen to it that it is small.
+    // The parser limits the board size.
     let one_based = |i: usize| u32::try_from(i + 1).unwrap_or(u32::MAX);
     let squares = |squares: &[Square]| {
         let square = |s: &Square| v1::Square { row: one_based(s.row), column: one_based(s.col) };
@@ -290,14 +291,14 @@ pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
     }
 }
 
-/// Prints the report of a job that is over, and says by the exit code how it ended.
+/// Prints the report of a job that has ended, and returns the exit code.
 pub(super) fn print_final(report: &JobReport, json: bool) -> Result<Exit, Failure> {
     let object = || serde_json::to_string(report).expect("numbers and strings serialise") + "\n";
     print(&if json { object() } else { report.text() })?;
     finish(report)
 }
 
-/// How the program ends after a job.
+/// Returns the exit code after a job.
 pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
     if report.state == "cancelled" {
         let message = format!("job {} was cancelled", report.job);
@@ -314,12 +315,12 @@ pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Waits until a job is finished or cancelled, or its dispute exhausted, also while the coordinator is away. Draws its
-/// progress on a terminal, and says what people should know of: units that are set aside, results that differ, workers in
-/// quarantine, what is being done about a total that is disputed.
+/// Waits until a job is finished or cancelled or no recount can settle its dispute, also while the
+/// coordinator cannot be reached. Shows the progress, and prints notes for operators: units that
+/// are set aside, results that differ, quarantined workers, a disputed total.
 pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<JobReport, Failure> {
-    let bar = count::progress_bar();
-    let mut said: BTreeSet<String> = BTreeSet::new();
+    let bar = progress_bar();
+    let mut printed: BTreeSet<String> = BTreeSet::new();
     follow(coordinator, job, &bar, |status| {
         let now_ms = status.now_ms;
         let job = status.jobs.into_iter().next()?;
@@ -328,18 +329,18 @@ pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<Job
         if report.is_over() {
             return Some(report);
         }
-        tell_news(&bar, &mut said, report.dispute.iter().chain(&report.notes));
-        bar.set_position(count::STEPS * done / units);
+        print_new_notes(&bar, &mut printed, report.dispute.iter().chain(&report.notes));
+        bar.set_position(STEPS * done / units);
         bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         None
     })
     .await
 }
 
-/// The same for a proof.
+/// Waits until a proof is finished or cancelled, like [`wait_for`].
 async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofReport, Failure> {
-    let bar = count::progress_bar();
-    let mut said: BTreeSet<String> = BTreeSet::new();
+    let bar = progress_bar();
+    let mut printed: BTreeSet<String> = BTreeSet::new();
     follow(coordinator, job, &bar, |status| {
         let now_ms = status.now_ms;
         let proof = status.proofs.into_iter().next()?;
@@ -348,28 +349,29 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
         if over {
             return Some(report);
         }
-        tell_news(&bar, &mut said, report.notes.iter());
-        bar.set_position((count::STEPS as f64 * report.share()) as u64);
+        print_new_notes(&bar, &mut printed, report.notes.iter());
+        bar.set_position((STEPS as f64 * report.share()) as u64);
         bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         None
     })
     .await
 }
 
-/// Says what was not said before.
-fn tell_news<'a>(
+/// Prints the notes that were not printed before.
+fn print_new_notes<'a>(
     bar: &ProgressBar,
-    said: &mut BTreeSet<String>,
+    printed: &mut BTreeSet<String>,
     notes: impl Iterator<Item = &'a String>,
 ) {
-    for news in notes {
-        if said.insert(news.clone()) {
-            bar.suspend(|| note(news));
+    for text in notes {
+        if printed.insert(text.clone()) {
+            bar.suspend(|| note(text));
         }
     }
 }
 
-/// Looks at each status of a job until it is over, also while the coordinator is away.
+/// Calls `look` with each status of a job until it returns a value, also while the coordinator
+/// cannot be reached.
 async fn follow<T>(
     coordinator: &Coordinator,
     job: &str,
@@ -391,7 +393,7 @@ async fn follow<T>(
             }
             Err(status) => return coordinator.call(async { Err(status) }).await,
         };
-        // Until the stream breaks off, as it does when the coordinator stops.
+        // The stream ends when the coordinator stops.
         while let Ok(Some(status)) = stream.message().await {
             pause = FIRST_PAUSE;
             if let Some(found) = look(status) {

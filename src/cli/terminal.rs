@@ -1,4 +1,4 @@
-//! The watch of a run at a terminal: progress on stderr, Ctrl-C, the time limit.
+//! The progress, the interruption and the time limit of a solver run.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -7,27 +7,28 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt::Interrupt;
-use super::report::{counted, rounded};
+use crate::report::{counted, rounded};
 use crate::solver::{Progress, ProgressSink};
 
-/// Progress is drawn at most this often.
+/// The minimum time between two updates of the display.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// A watch that draws on stderr if that is a terminal, and stops a run at Ctrl-C or at its time limit.
+/// A sink of progress that draws on stderr if that is a terminal, and stops the run at Ctrl-C or at
+/// its time limit.
 pub(super) struct Terminal {
     bar: ProgressBar,
-    /// What [`Progress::level`] counts.
+    /// The noun for [`Progress::level`].
     levels: &'static str,
-    /// Where the run is, in its own words.
+    /// The current position of the run, in words.
     place: Option<String>,
-    begun: Instant,
+    started: Instant,
     limit: Option<Duration>,
     drawn: Option<Instant>,
     interrupt: Interrupt,
 }
 
 impl Terminal {
-    /// A run begins now.
+    /// Starts the clock of a run.
     pub(super) fn new(levels: &'static str, limit: Option<Duration>, quiet: bool) -> Self {
         let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
             .expect("the template is right");
@@ -41,28 +42,28 @@ impl Terminal {
             levels,
             place: None,
             interrupt: Interrupt::listen(),
-            begun: Instant::now(),
+            started: Instant::now(),
             limit,
             drawn: None,
         }
     }
 
-    /// Since the run began.
+    /// Returns the time since the run started.
     pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// Returns whether Ctrl-C was pressed.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.is_raised()
     }
 
-    /// Returns whether the run is to end: Ctrl-C was pressed, or its time is over.
+    /// Returns whether the run must end: Ctrl-C was pressed, or the time limit is reached.
     pub(super) fn is_over(&self) -> bool {
         self.is_interrupted() || self.time_left().is_some_and(|left| left.is_zero())
     }
 
-    /// Clears the line of progress.
+    /// Clears the display.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -86,23 +87,23 @@ impl Terminal {
 }
 
 impl ProgressSink for Terminal {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn tell(&mut self, place: &dyn Fn() -> String) {
+    fn describe(&mut self, place: &dyn Fn() -> String) {
         if !self.bar.is_hidden() {
             self.place = Some(place());
         }
     }
 
     fn time_left(&self) -> Option<Duration> {
-        self.limit.map(|limit| limit.saturating_sub(self.begun.elapsed()))
+        self.limit.map(|limit| limit.saturating_sub(self.started.elapsed()))
     }
 }
 
-/// Reads a time limit: a number of seconds, or a number and s, m or h.
+/// Parses a time limit: a number of seconds, or a number and s, m or h.
 pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     let unit = text.chars().last().and_then(|last| match last {
         's' => Some(1.0),
@@ -114,7 +115,7 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     let seconds = number.parse::<f64>().ok().map(|number| number * unit.unwrap_or(1.0));
     let limit = seconds.filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
     limit.ok_or_else(|| {
-        format!("'{text}' is not a time limit; write a number and s, m or h, for example 60s")
+        format!("invalid time limit '{text}'; use a number and s, m or h, for example 60s")
     })
 }
 

@@ -6,15 +6,16 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::args::parse_duration;
 use super::coordinator::Data;
-use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
 use crate::cluster::auth::{
     AuthorityError, CertificateEntry, Name, Owner, Role, SessionEntry, TokenEntry, TokenId,
 };
 use crate::cluster::coordinator::now_ms;
+use crate::report::{counted, predicted};
 
-/// Create, list and revoke tokens, by which workers and people enrol with a coordinator.
+/// Create, list or revoke the tokens with which workers and users enrol with a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -28,45 +29,49 @@ enum Command {
     Revoke(RevokeArgs),
 }
 
-/// Print a new token. It is shown this once; the coordinator keeps a hash of it only.
+/// Create a token and print it.
+///
+/// It is printed only once: the coordinator stores only its hash.
 #[derive(Debug, clap::Args)]
 struct CreateArgs {
     #[command(flatten)]
     data: Data,
-    /// What its holder becomes: worker, operator or viewer.
+    /// The role of the holder: worker, operator or viewer.
     #[arg(long, default_value = "worker")]
     role: Role,
-    /// How many certificates it buys.
+    /// The number of certificates that can be obtained with the token.
     #[arg(long, value_name = "K", default_value = "1", value_parser = uses, allow_negative_numbers = true)]
     uses: NonZeroU32,
-    /// How long it can be used: a number and s, m, h or d.
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time, allow_negative_numbers = true)]
+    /// How long the token is valid: a number and s, m, h or d.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration, allow_negative_numbers = true)]
     expires: Duration,
-    /// Who stands behind what it buys: tokens of one owner join their holders into one. Without it each token is an owner
-    /// of its own.
+    /// The owner of the workers that enrol with the token (default: a separate owner for each
+    /// token). Checks are made across owners, so all workers of one person should have one owner.
     #[arg(long, value_name = "NAME")]
     owner: Option<Name>,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Show the tokens that there are, without their secrets, and who holds certificates.
+/// List the tokens, without their secrets, and the holders of certificates.
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
     data: Data,
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// End a token. Certificates that it has bought stay; nqueens revoke ends them.
+/// Revoke a token.
+///
+/// Certificates that were obtained with it stay valid; nqueens revoke revokes them.
 #[derive(Debug, clap::Args)]
 struct RevokeArgs {
     #[command(flatten)]
     data: Data,
-    /// The token's id, as the list has it.
+    /// The id of the token, as nqueens token list shows it.
     id: TokenId,
 }
 
@@ -74,35 +79,11 @@ fn uses(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u32 = 1_000_000;
     let uses = text.parse().ok().filter(|uses: &NonZeroU32| uses.get() <= MOST);
     uses.ok_or_else(|| {
-        format!("'{text}' is not a number of uses; write a whole number from 1 to {MOST}")
+        format!("invalid number of uses '{text}'; use a whole number from 1 to {MOST}")
     })
 }
 
-/// "90s", "30m", "1h", "7d": a second to a year.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    const MOST_S: u64 = 366 * 86_400;
-    let parsed = || {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let unit = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => return None,
-        };
-        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-        let seconds = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)?;
-        (1..=MOST_S).contains(&seconds).then(|| Duration::from_secs(seconds))
-    };
-    let wrong = || {
-        format!(
-            "'{text}' is not a time; write a number and s, m, h or d, at most 366d, for example 1h"
-        )
-    };
-    parsed().ok_or_else(wrong)
-}
-
-/// What `create --json` prints.
+/// The output of `create --json`.
 #[derive(Debug, Serialize)]
 struct Created {
     token: String,
@@ -113,7 +94,7 @@ struct Created {
     expires_in_s: u64,
 }
 
-/// What `list --json` prints.
+/// The output of `list --json`.
 #[derive(Debug, Serialize)]
 struct Listed {
     tokens: Vec<ListedToken>,
@@ -172,7 +153,7 @@ fn create(args: &CreateArgs) -> Result<Exit, Failure> {
     let life_ms = args.expires.as_secs() * 1000;
     let owner = args.owner.as_ref();
     let token = authority.create_token_for(owner, args.role, args.uses, life_ms, now_ms())?;
-    // The token alone, so that a script can take it as it is.
+    // Only the token, for use in scripts.
     let text = if args.json {
         let created = Created {
             token: token.to_string(),
@@ -192,10 +173,10 @@ fn create(args: &CreateArgs) -> Result<Exit, Failure> {
 
 fn list(args: &ListArgs) -> Result<Exit, Failure> {
     let authority = args.data.authority()?;
-    let tokens = authority.tokens().map_err(AuthorityError::Register)?;
-    let mut certificates = authority.certificates().map_err(AuthorityError::Register)?;
+    let tokens = authority.tokens().map_err(AuthorityError::Registry)?;
+    let mut certificates = authority.certificates().map_err(AuthorityError::Registry)?;
     certificates.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
-    let mut sessions = authority.sessions().map_err(AuthorityError::Register)?;
+    let mut sessions = authority.sessions().map_err(AuthorityError::Registry)?;
     sessions.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
     let now_ms = now_ms();
     if args.json {
@@ -239,7 +220,7 @@ fn seconds_until(end_ms: u64, now_ms: u64) -> f64 {
     (end_ms as f64 - now_ms as f64) / 1000.0
 }
 
-/// "expires in 59 min" or "expired".
+/// Formats a time of expiry: "expires in 59 min" or "expired".
 fn expiry(end_ms: u64, now_ms: u64) -> String {
     let left = seconds_until(end_ms, now_ms);
     if left > 0.0 {
@@ -259,7 +240,7 @@ fn text(
     lines.extend(tokens.iter().map(|(id, token)| {
         let TokenEntry { role, uses, uses_left, .. } = token;
         let (expiry, owner) = (expiry(token.expires_ms, now_ms), token.owner(*id));
-        format!("  {id:<19} {role:<9} {uses_left} of {uses} left, {expiry}, owner {owner}")
+        format!("  {id:<19} {role:<9} {uses_left} of {uses} uses left, {expiry}, owner {owner}")
     }));
     let held = |name: &Name, role: Role, revoked_ms: Option<u64>, not_after_ms: u64| {
         let state =
@@ -276,35 +257,4 @@ fn text(
         lines.extend(sessions.iter().map(|s| held(&s.name, s.role, s.revoked_ms, s.not_after_ms)));
     }
     lines.join("\n") + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_a_number_and_a_unit() {
-        for (text, seconds) in
-            [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
-        {
-            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in [
-            "",
-            "1",
-            "h",
-            "0h",
-            "-1h",
-            "+1h",
-            "1.5h",
-            "367d",
-            "1w",
-            "1 h",
-            "1é",
-            "99999999999999999999d",
-        ] {
-            let error = time(text).expect_err(text);
-            assert!(error.lines().count() == 1 && error.contains("for example 1h"), "{error}");
-        }
-    }
 }

@@ -5,82 +5,88 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::count::Machine;
+use super::args::CpuArgs;
+use super::args::parse_duration;
 use super::logs::Logs;
-use super::remote::{block_on, stop_signal, usual_data};
-use super::report::{counted, duration};
-use super::token::time;
+use super::remote::{block_on, default_data, stop_signal};
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
-use crate::cluster::worker::{self, Options, Rest, Summary, WorkingHours};
+use crate::cluster::worker::{self, Rest, Summary, WorkerOptions, WorkingHours};
 use crate::engine::DeviceChoice;
+use crate::report::{counted, duration};
 
-/// Count units for a coordinator.
+/// Do work for a coordinator: count units and search for proofs.
 ///
-/// The first time, on another machine than the coordinator's, it needs a token (nqueens token create, over there,
-/// prints one); the certificate that it buys is kept in the worker's folder and renewed. Results are kept there until
-/// the coordinator has them. On SIGTERM or Ctrl-C it finishes what it is at, hands it in, gives the rest back and ends;
-/// the second time it ends at once.
+/// The first start on a machine other than the coordinator's needs a token; create it on the
+/// coordinator's machine with nqueens token create. The worker stores its certificate in its data
+/// directory and renews it. It also stores results there until the coordinator has acknowledged
+/// them.
+///
+/// On SIGTERM or Ctrl-C, the worker finishes the units that it is counting and delivers the results
+/// within --drain-timeout; unfinished units are returned to the coordinator. A second signal ends
+/// it at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The coordinator's address.
+    /// The address of the coordinator.
     #[arg(long, value_name = "HOST:PORT")]
     join: Address,
-    /// A token, for the first start.
+    /// A worker token; needed only on the first start.
     #[arg(long, conflicts_with = "insecure")]
     token: Option<Token>,
-    /// By which the coordinator is to know this worker; after this machine if not given. It is kept.
+    /// The name of the worker (default: from the name of this machine). It is stored at the first
+    /// start.
     #[arg(long)]
     name: Option<Name>,
     #[command(flatten)]
-    machine: Machine,
-    /// The devices: auto (the CPU, and GPUs once there is work), cpu, gpu, or ids from nqueens devices; several by
-    /// commas.
+    cpu: CpuArgs,
+    /// The devices, separated by commas: auto (the CPU, and GPUs once there is work), cpu, gpu, or
+    /// ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// The worker's folder: its certificate, its name, results on their way. Two workers need two.
+    /// The data directory of the worker, with its certificate, name and undelivered results. Each
+    /// worker needs its own (default: one per coordinator in the user's data directory).
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// When to count, in local time; over midnight if the end comes first. It rests at other times.
+    /// Work only between these local times, which may span midnight (22:00-06:00).
     #[arg(long, value_name = "HH:MM-HH:MM")]
     hours: Option<WorkingHours>,
-    /// End when there is nothing to count.
+    /// Exit when there is no work (counting or proofs).
     #[arg(long)]
     exit_when_idle: bool,
-    /// Rest while a processor is hotter, in degrees Celsius, until it is 5 degrees cooler.
+    /// Stop working while a processor is hotter than this, in °C, until it is 5 °C cooler.
     #[arg(long, value_name = "C", value_parser = degrees, allow_negative_numbers = true)]
     max_temperature: Option<f64>,
-    /// How long it may take to finish and hand in what it has, once it is told to stop.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    /// The time to finish and deliver units after the first signal to stop: a number and s, m, h or
+    /// d.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     drain_timeout: Duration,
-    /// Without TLS, though the coordinator is on another machine.
+    /// Connect without TLS to a coordinator on another machine.
     #[arg(long)]
     insecure: bool,
-    /// How long a call may take.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, hide = true)]
+    /// The deadline of a call.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration, hide = true)]
     deadline: Duration,
     #[command(flatten)]
     logs: Logs,
-    /// Print one JSON object at the end.
+    /// Print a summary as one JSON object at the end.
     #[arg(long)]
     json: bool,
 }
 
-/// Reads a temperature.
+/// Parses a temperature.
 fn degrees(text: &str) -> Result<f64, String> {
     let degrees = text.parse().ok().filter(|degrees| (20.0..=120.0).contains(degrees));
-    degrees.ok_or_else(|| {
-        format!("'{text}' is no temperature to rest at; write degrees Celsius from 20 to 120")
-    })
+    degrees
+        .ok_or_else(|| format!("invalid temperature '{text}'; use degrees Celsius from 20 to 120"))
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report {
     units: u64,
     recounts: u64,
-    /// Queries of proofs that it answered.
+    /// The queries of proofs that it has answered.
     queries: u64,
     elapsed_s: f64,
     dropped: usize,
@@ -89,13 +95,14 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
-    let machine = args.machine.options(args.device.clone());
-    let usual = || {
-        usual_data()
+    let machine = args.cpu.options(args.device.clone());
+    let default_dir = || {
+        default_data()
             .with_file_name("worker")
             .join(args.join.to_string().replace([':', '[', ']'], "_"))
     };
-    let mut options = Options::new(args.join.clone(), args.data.clone().unwrap_or_else(usual));
+    let mut options =
+        WorkerOptions::new(args.join.clone(), args.data.clone().unwrap_or_else(default_dir));
     options.token.clone_from(&args.token);
     options.name.clone_from(&args.name);
     options.insecure = args.insecure;
@@ -106,28 +113,31 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     options.drain_timeout = args.drain_timeout;
     options.deadline = args.deadline;
     let summary = block_on(async move {
-        let told = stop_signal();
+        let signal = stop_signal();
         let stop = async {
-            told.await;
+            signal.await;
             tokio::spawn(async {
                 stop_signal().await;
-                note("told to stop twice: what was being counted is lost");
+                note("stopped by a second signal; the units being counted are lost");
                 std::process::exit(Exit::Interrupted as i32);
             });
         };
         Ok(worker::run(options, stop).await?)
     })?;
-    tell(args, &summary)
+    print_summary(args, &summary)
 }
 
-fn tell(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
+fn print_summary(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
     let Summary { units, recounts, proved, elapsed, dropped, undelivered } = *summary;
     if dropped > 0 {
-        note(&format!("{} not finished in time and go to others", were(dropped, "unit")));
+        note(&format!(
+            "{} not finished in time and returned to the coordinator",
+            were(dropped, "unit")
+        ));
     }
     if undelivered > 0 {
         note(&format!(
-            "{} not handed in; the next worker in this folder does it",
+            "{} not delivered; delivery continues when a worker starts with this data directory",
             were(undelivered, "result")
         ));
     }
@@ -147,7 +157,7 @@ fn tell(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// "1 unit was", "2 units were".
+/// Formats a number, its noun and the verb: "1 unit was", "2 units were".
 fn were(count: usize, noun: &str) -> String {
     format!("{} {}", counted(count as u128, noun), if count == 1 { "was" } else { "were" })
 }

@@ -5,43 +5,43 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::remote::{Remote, block_on};
-use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
 use crate::cluster::auth::Name;
 use crate::cluster::coordinator::now_ms;
 use crate::cluster::protocol::v1;
+use crate::report::{counted, predicted};
 
 /// List the workers of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// Print one JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
-/// Which worker.
+/// The arguments of `drain` and `release`.
 #[derive(Debug, clap::Args)]
-pub(super) struct One {
-    /// The worker's name.
+pub(super) struct WorkerArgs {
+    /// The name of the worker, as nqueens workers lists it.
     worker: Name,
     #[command(flatten)]
     remote: Remote,
 }
 
-/// What `--json` prints of a worker.
+/// The output of `--json` for a worker.
 #[derive(Debug, Serialize)]
 struct Report {
     worker: String,
-    /// Who enrolled it.
+    /// The owner, who enrolled the worker.
     owner: String,
     address: String,
     build: String,
     capacity: u32,
     kernels: Vec<String>,
     devices: Vec<Device>,
-    /// Since the coordinator heard of it.
+    /// The time since the last contact.
     silent_s: f64,
     draining: bool,
     units_done: u64,
@@ -103,19 +103,19 @@ impl Report {
             .collect();
         let silent = Duration::try_from_secs_f64(self.silent_s).unwrap_or(Duration::MAX);
         let state = if !self.quarantined.is_empty() {
-            format!("in quarantine: {}", self.quarantined)
+            format!("quarantined: {}", self.quarantined)
         } else if self.draining {
             "draining".to_owned()
         } else if self.capacity == 0 {
             "resting".to_owned()
         } else {
-            format!("{} in hand", counted(self.units_held.into(), "unit"))
+            format!("{} leased", counted(self.units_held.into(), "unit"))
         };
-        // Whoever is its own owner needs no further name.
+        // The owner is shown only if it differs from the worker.
         let is_own = self.owner.is_empty() || self.owner == self.worker;
         let owner = if is_own { String::new() } else { format!("owner {}; ", self.owner) };
         format!(
-            "{:<24} {owner}{}; {} done; {state}; heard of {} ago",
+            "{:<24} {owner}{}; {} done; {state}; last contact {} ago",
             self.worker,
             kernels.join(", "),
             counted(self.units_done.into(), "unit"),
@@ -141,32 +141,31 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             text.push('\n');
         }
         if text.is_empty() && !args.json {
-            text = "no workers since the coordinator started; nqueens worker --join ADDR is one\n"
-                .to_owned();
+            text = "no workers yet; start one with nqueens worker --join HOST:PORT\n".to_owned();
         }
         print(&text)?;
         Ok(Exit::Done)
     })
 }
 
-/// `nqueens drain`.
-pub(super) fn drain(args: &One) -> Result<Exit, Failure> {
+/// Runs `nqueens drain`.
+pub(super) fn drain(args: &WorkerArgs) -> Result<Exit, Failure> {
     block_on(async {
         let coordinator = args.remote.connect().await?;
         let request = v1::DrainRequest { worker: args.worker.to_string() };
         coordinator.call(coordinator.link.operations().drain(request)).await?;
-        print(&format!("{} finishes what it has in hand and gets nothing more\n", args.worker))?;
+        print(&format!("{} finishes its leased units and gets no more\n", args.worker))?;
         Ok(Exit::Done)
     })
 }
 
-/// `nqueens release`.
-pub(super) fn release(args: &One) -> Result<Exit, Failure> {
+/// Runs `nqueens release`.
+pub(super) fn release(args: &WorkerArgs) -> Result<Exit, Failure> {
     block_on(async {
         let coordinator = args.remote.connect().await?;
         let request = v1::ReleaseRequest { worker: args.worker.to_string() };
         coordinator.call(coordinator.link.operations().release(request)).await?;
-        print(&format!("{} is out of quarantine; its record begins anew\n", args.worker))?;
+        print(&format!("{} is released from quarantine; its record is reset\n", args.worker))?;
         Ok(Exit::Done)
     })
 }

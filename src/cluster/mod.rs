@@ -1,7 +1,7 @@
-//! Counting on many machines: a coordinator leases units to workers over gRPC, validates their results and keeps a
-//! ledger.
+//! Counting on many machines: a coordinator leases units to workers over gRPC, validates their
+//! results and keeps a ledger.
 //!
-//! | floor | rooms |
+//! | layer | modules |
 //! |---|---|
 //! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
 //! | 3 | [`campaign`]: leases, validation, checks, reputation: pure, without clock, disk or network; [`ledger`]: the durable record of all events; [`auth`]: certificates, tokens, roles |

@@ -29,7 +29,7 @@
 
 use std::sync::Arc;
 
-use super::state::full_row;
+use super::attack_state::full_row;
 use super::symmetry_case::{CentreRule, SymmetryCase};
 use crate::board::{Problem, Square};
 use crate::tally::Thirds;
@@ -43,33 +43,33 @@ const ORBIT: Thirds = 24;
 
 /// Returns the symmetry cases of `problem`, which must be unchanged by all 8 symmetries and have no
 /// placed queens.
-pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
+pub(super) fn cases(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     debug_assert!(problem.n() >= SMALLEST && problem.placed().is_empty());
-    let mut plans = Vec::new();
+    let mut cases = Vec::new();
     if problem.n() % 2 == 1 {
-        plans.extend(centre_square_empty(problem));
+        cases.extend(centre_square_empty(problem));
     }
     let cross = Cross::new(problem);
     for lower in cross.lower..problem.n() {
         for upper in cross.lower..problem.n() {
-            cross.same_side(lower, upper, &mut plans);
+            cross.same_side(lower, upper, &mut cases);
         }
         for upper in 0..=cross.upper {
-            cross.opposite_sides(lower, upper, &mut plans);
+            cross.opposite_sides(lower, upper, &mut cases);
         }
     }
-    plans
+    cases
 }
 
 fn centre_square_empty(problem: &Arc<Problem>) -> impl Iterator<Item = SymmetryCase> {
     let centre = problem.n() / 2;
     (2..=centre).filter_map(move |x| {
         let block = vec![Square::new(centre, centre + x)];
-        let plan = SymmetryCase::new(problem, ORBIT, block, centre..centre + 1)?;
-        let mut plan = plan.with_centre_columns(1 << centre);
+        let case = SymmetryCase::new(problem, ORBIT, block, centre..centre + 1)?;
+        let mut case = case.with_centre_columns(1 << centre);
         // Open rows start at distance 1, so distance x − 1 is at position x − 2.
-        plan.set_rule(x - 2, CentreRule::TakeIfAnyFree);
-        Some(plan)
+        case.set_rule(x - 2, CentreRule::TakeIfAnyFree);
+        Some(case)
     })
 }
 
@@ -116,37 +116,37 @@ impl<'a> Cross<'a> {
 
     /// Returns the symmetry case with queens in column `lower` of the lower centre row and `upper`
     /// of the upper one, or `None` if these queens are not allowed.
-    fn plan(&self, lower: usize, upper: usize, weight: Thirds) -> Option<SymmetryCase> {
+    fn case(&self, lower: usize, upper: usize, weight: Thirds) -> Option<SymmetryCase> {
         let mut block = vec![Square::new(self.lower, lower), Square::new(self.upper, upper)];
         block.extend(self.centre_queen);
-        let plan = SymmetryCase::new(self.problem, weight, block, self.upper..self.lower + 1)?;
-        Some(plan.with_centre_columns(1 << self.upper | 1 << self.lower))
+        let case = SymmetryCase::new(self.problem, weight, block, self.upper..self.lower + 1)?;
+        Some(case.with_centre_columns(1 << self.upper | 1 << self.lower))
     }
 
     /// Adds the cases with both row queens on the right and both centre columns used below.
-    fn same_side(&self, lower: usize, upper: usize, plans: &mut Vec<SymmetryCase>) {
+    fn same_side(&self, lower: usize, upper: usize, cases: &mut Vec<SymmetryCase>) {
         let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
         if a_upper == 1 {
             return; // The upper row queen uses a centre column: that is not below.
         }
         let (a1, a2) = (a_lower.min(a_upper), a_lower.max(a_upper));
-        let plan = |weight| self.plan(lower, upper, weight);
-        let forbid = |plan: &mut SymmetryCase, distances: std::ops::Range<usize>| {
+        let case = |weight| self.case(lower, upper, weight);
+        let forbid = |case: &mut SymmetryCase, distances: std::ops::Range<usize>| {
             for d in distances {
-                plan.forbid_centre(Self::lower_row(d));
+                case.forbid_centre(Self::lower_row(d));
             }
         };
-        let require = |plan: &mut SymmetryCase, d| plan.require_centre(Self::lower_row(d));
+        let require = |case: &mut SymmetryCase, d| case.require_centre(Self::lower_row(d));
 
         if a1 == 1 {
             // The lower row queen itself uses a centre column: c1 = a1 = 1, and c2 decides.
             if a2 >= 3 {
-                plans.extend(plan(ORBIT).map(|mut less| {
+                cases.extend(case(ORBIT).map(|mut less| {
                     less.set_rule(Self::lower_row(a2 - 1), CentreRule::TakeIfAnyFree);
                     less
                 }));
             }
-            plans.extend(plan(ORBIT / 2).map(|mut equal| {
+            cases.extend(case(ORBIT / 2).map(|mut equal| {
                 forbid(&mut equal, 2..a2);
                 require(&mut equal, a2);
                 forbid(&mut equal, a2 + 1..self.h + 1);
@@ -155,21 +155,21 @@ impl<'a> Cross<'a> {
             return;
         }
         if a1 >= 3 {
-            plans.extend(plan(ORBIT).map(|mut first_less| {
+            cases.extend(case(ORBIT).map(|mut first_less| {
                 first_less.set_rule(Self::lower_row(a1 - 1), CentreRule::TakeIfBothFree);
                 first_less.set_rule(Self::lower_row(self.h), CentreRule::TakeIfAnyFree);
                 first_less
             }));
         }
         if a2 >= a1 + 2 {
-            plans.extend(plan(ORBIT).map(|mut second_less| {
+            cases.extend(case(ORBIT).map(|mut second_less| {
                 forbid(&mut second_less, 2..a1);
                 require(&mut second_less, a1);
                 second_less.set_rule(Self::lower_row(a2 - 1), CentreRule::TakeIfAnyFree);
                 second_less
             }));
         }
-        plans.extend(plan(ORBIT / 2).map(|mut equal| {
+        cases.extend(case(ORBIT / 2).map(|mut equal| {
             forbid(&mut equal, 2..a1);
             require(&mut equal, a1);
             forbid(&mut equal, a1 + 1..a2);
@@ -179,15 +179,15 @@ impl<'a> Cross<'a> {
     }
 
     /// Adds the cases with the lower row queen on the right and the upper one on the left.
-    fn opposite_sides(&self, lower: usize, upper: usize, plans: &mut Vec<SymmetryCase>) {
+    fn opposite_sides(&self, lower: usize, upper: usize, cases: &mut Vec<SymmetryCase>) {
         let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
         if a_upper == 1 {
             // The upper row queen uses a centre column at distance 1; no queen below can be that
             // close.
             return;
         }
-        let plan = |weight| self.plan(lower, upper, weight);
-        plans.extend(plan(ORBIT).map(|mut both_below| {
+        let case = |weight| self.case(lower, upper, weight);
+        cases.extend(case(ORBIT).map(|mut both_below| {
             if a_lower != 1 {
                 both_below.set_rule(Self::lower_row(self.h - 1), CentreRule::TakeIfBothFree);
             }
@@ -196,7 +196,7 @@ impl<'a> Cross<'a> {
         }));
         if a_lower == 1 {
             // c = a_lower = 1 is the minimum, attained by two of the four distances.
-            plans.extend(plan(ORBIT / 2).map(|mut split| {
+            cases.extend(case(ORBIT / 2).map(|mut split| {
                 for d in 2..=self.h {
                     split.forbid_centre(Self::lower_row(d));
                 }
@@ -210,7 +210,7 @@ impl<'a> Cross<'a> {
                     + Thirds::from(a_lower == c)
                     + Thirds::from(a_upper == c)
                     + Thirds::from(tie_above);
-                plans.extend(plan(ORBIT / minima).map(|mut split| {
+                cases.extend(case(ORBIT / minima).map(|mut split| {
                     for d in 2..=self.h {
                         if d == c {
                             split.require_centre(Self::lower_row(d));
@@ -234,6 +234,6 @@ impl<'a> Cross<'a> {
 }
 
 /// Returns the columns excluded from each row above the block; similar cases sort together by it.
-pub(super) fn upper_masks(plan: &SymmetryCase) -> Vec<u32> {
-    plan.allowed()[plan.below()..].iter().map(|&allowed| full_row(plan.n()) & !allowed).collect()
+pub(super) fn upper_masks(case: &SymmetryCase) -> Vec<u32> {
+    case.allowed()[case.below()..].iter().map(|&allowed| full_row(case.n()) & !allowed).collect()
 }

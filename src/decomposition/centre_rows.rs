@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::state::columns_of;
+use super::attack_state::columns_of;
 use super::symmetry_case::{SymmetryCase, allowed_columns};
 use crate::board::{Problem, Square};
 use crate::symmetry::Group;
@@ -20,7 +20,7 @@ use crate::tally::Thirds;
 const SOLUTION: Thirds = 3;
 
 /// Returns the symmetry cases of any problem in which no two placed pieces attack each other.
-pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
+pub(super) fn cases(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     let n = problem.n();
     let group = Group::of(problem).row_preserving();
     if n == 0 || group.order() == 1 {
@@ -36,11 +36,11 @@ pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     };
     let open: Vec<usize> =
         centre_rows.clone().filter(|&row| problem.placed().iter().all(|s| s.row != row)).collect();
-    let mut plans = Vec::new();
+    let mut cases = Vec::new();
     let mut block = Vec::new();
     for_each_block(problem, &open, &mut block, &mut |block| {
         if let Some(orbit) = orbit_if_first(problem.n(), group, block) {
-            plans.extend(SymmetryCase::new(
+            cases.extend(SymmetryCase::new(
                 problem,
                 SOLUTION * orbit,
                 block.to_vec(),
@@ -48,7 +48,7 @@ pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
             ));
         }
     });
-    plans
+    cases
 }
 
 fn for_each_block(

@@ -37,10 +37,10 @@
 
 use std::sync::Arc;
 
+use super::attack_state::{columns_of, full_row};
 use super::image::mirrored_row;
-use super::state::{columns_of, full_row};
 use super::symmetry_case::{SymmetryCase, allowed_columns};
-use crate::board::{Problem, Square};
+use crate::board::{Piece, Problem, Square};
 use crate::symmetry::{Group, Symmetry};
 use crate::tally::Thirds;
 
@@ -107,30 +107,33 @@ pub struct SetFamily {
     symmetries: Vec<Symmetry>,
 }
 
-/// Returns the families of `problem`. No two of its placed pieces may attack each other.
-pub fn families(problem: &Arc<Problem>) -> Vec<SetFamily> {
+/// Returns the families of a problem of queens, or `None` for other pieces. A problem in which two
+/// placed queens attack each other has no families.
+pub fn families(problem: &Arc<Problem>) -> Option<Vec<SetFamily>> {
+    if problem.piece() != Piece::Queen {
+        return None;
+    }
+    if problem.conflict().is_some() {
+        return Some(Vec::new());
+    }
     let n = problem.n();
     let symmetric =
         n >= SMALLEST && problem.placed().is_empty() && Group::of(problem) == Group::FULL;
     if !symmetric {
-        return vec![SetFamily::new(problem, SetRule::Any, None)];
+        return Some(vec![SetFamily::new(problem, SetRule::Any, None)]);
     }
     let m = n / 2;
     let centre = Square::new(m, m);
-    match n % 2 {
-        0 => vec![
-            SetFamily::new(problem, SetRule::BothBelow, None),
-            SetFamily::new(problem, SetRule::Split, None),
-        ],
-        _ if !problem.allows(centre) => {
-            vec![SetFamily::new(problem, SetRule::NearerColumn, None)]
-        }
+    let new = |rule, centre_queen| SetFamily::new(problem, rule, centre_queen);
+    Some(match n % 2 {
+        0 => vec![new(SetRule::BothBelow, None), new(SetRule::Split, None)],
+        _ if !problem.allows(centre) => vec![new(SetRule::NearerColumn, None)],
         _ => vec![
-            SetFamily::new(problem, SetRule::NearerColumn, None),
-            SetFamily::new(problem, SetRule::BothBelow, Some(centre)),
-            SetFamily::new(problem, SetRule::Split, Some(centre)),
+            new(SetRule::NearerColumn, None),
+            new(SetRule::BothBelow, Some(centre)),
+            new(SetRule::Split, Some(centre)),
         ],
-    }
+    })
 }
 
 impl SetFamily {
@@ -463,7 +466,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::board::Piece;
 
     /// Returns all solutions of `problem`, each as the column of the queen in each row.
     fn solutions(problem: &Problem) -> Vec<Vec<usize>> {
@@ -494,7 +496,7 @@ mod tests {
             let sets: Vec<ColumnSet> = (0..family.sets()).filter_map(|i| family.set(i)).collect();
             sets.into_iter().map(move |set| (family.clone(), set))
         };
-        families(&Arc::new(problem.clone())).into_iter().flat_map(with_sets).collect()
+        families(&Arc::new(problem.clone())).expect("queens").into_iter().flat_map(with_sets).collect()
     }
 
     fn problem(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)]) -> Problem {

@@ -14,7 +14,7 @@
 //! its rules would apply above the block; the windows of the kernels go down first. A quarter turn
 //! turns the rows of a prefix into columns.
 
-use super::state::full_row;
+use super::attack_state::full_row;
 
 /// How the subproblems of a job are presented to a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

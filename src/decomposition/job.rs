@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_job_is_stable_and_tells_jobs_apart() {
+    fn the_hash_of_a_job_is_stable_and_distinguishes_jobs() {
         let empty = |n| job(Problem::empty(Piece::Queen, n));
         assert_eq!(
             empty(16).to_string(),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_job_reads_back_as_that_job() {
+    fn the_text_of_a_job_parses_to_that_job() {
         let at = Square::new;
         let decided =
             Problem::new(Piece::Queen, 9, vec![at(1, 3), at(0, 0)], vec![at(8, 8), at(4, 4)]);
@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_job_reads_back_from_its_text(
+        fn any_job_round_trips_through_text(
             piece in prop::sample::select(&Piece::ALL[..]),
             scheme in prop::sample::select(&Scheme::ALL[..]),
             n in 0..=MAX_COUNT_SIZE,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_past_32_are_refused_with_the_reason() {
+    fn boards_larger_than_32_are_refused_with_the_reason() {
         let problem = Problem::empty(Piece::Queen, 33);
         let error = Job::new(problem, Scheme::CentreCross, None, 1).expect_err("too large");
         assert!(error.to_string().contains("32-bit"));

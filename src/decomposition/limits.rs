@@ -47,12 +47,12 @@ impl Decomposition {
     /// Returns the limits of the result of `range`, for example a sub-range.
     pub fn limits(&self, range: Range<u64>) -> UnitLimits {
         let mut limits = UnitLimits::default();
-        for (plan, prefixes, filled) in self.plans_in(range) {
-            let (completions, nodes) = (most_completions(plan, filled), most_nodes(plan, filled));
-            let thirds = u128::from(plan.weight()).saturating_mul(completions);
+        for (case, prefixes, filled) in self.cases_in(range) {
+            let (completions, nodes) = (most_completions(case, filled), most_nodes(case, filled));
+            let thirds = u128::from(case.weight()).saturating_mul(completions);
             let all = |of_one: u128| of_one.saturating_mul(prefixes.into());
             limits.prefixes += prefixes;
-            limits.weights.insert(plan.weight());
+            limits.weights.insert(case.weight());
             limits.most_thirds = limits.most_thirds.saturating_add(all(thirds));
             limits.most_nodes = limits.most_nodes.saturating_add(all(nodes));
         }
@@ -60,10 +60,10 @@ impl Decomposition {
     }
 }
 
-/// Returns an upper bound of the completions of a prefix of `plan` with `filled` rows filled.
-fn most_completions(plan: &SymmetryCase, filled: usize) -> u128 {
+/// Returns an upper bound of the completions of a prefix of `case` with `filled` rows filled.
+fn most_completions(case: &SymmetryCase, filled: usize) -> u128 {
     let mut choices: Vec<u32> =
-        plan.allowed()[filled..].iter().map(|allowed| allowed.count_ones()).collect();
+        case.allowed()[filled..].iter().map(|allowed| allowed.count_ones()).collect();
     choices.sort_unstable();
     // A board has at most 32 rows, and 32! is below 2^118.
     (1..=choices.len() as u32)
@@ -73,10 +73,10 @@ fn most_completions(plan: &SymmetryCase, filled: usize) -> u128 {
         .product()
 }
 
-/// Returns an upper bound of the nodes that a kernel visits below a prefix of `plan` with `filled`
+/// Returns an upper bound of the nodes that a kernel visits below a prefix of `case` with `filled`
 /// rows filled.
-fn most_nodes(plan: &SymmetryCase, filled: usize) -> u128 {
-    let rows = (plan.rows().len() - filled) as u128;
+fn most_nodes(case: &SymmetryCase, filled: usize) -> u128 {
+    let rows = (case.rows().len() - filled) as u128;
     let placements = (1..=rows).rev().scan(1, |product, free| {
         *product *= free;
         Some(*product)
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_ranges_add_up_and_are_those_of_the_mirror_image() {
+    fn limits_of_ranges_add_up_and_equal_those_of_the_mirror_image() {
         for n in [6, 9, 12] {
             let queens = decompose(Problem::empty(Piece::Queen, n), Scheme::CentreCross, 3, 17);
             let mut sum = UnitLimits::default();
@@ -129,7 +129,7 @@ mod tests {
                 let range = queens.unit(unit);
                 assert_eq!(limits.prefixes, range.end - range.start);
                 let mut weights = BTreeSet::new();
-                queens.for_each(range, |plan, _| weights.extend([plan.weight()]));
+                queens.for_each(range, |case, _| weights.extend([case.weight()]));
                 assert_eq!(limits.weights, weights);
                 sum.prefixes += limits.prefixes;
                 sum.weights.extend(limits.weights);

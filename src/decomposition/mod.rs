@@ -26,7 +26,8 @@
 //! let text = plan_for_campaign(&Problem::empty(Piece::Queen, 10))?.job().to_string();
 //! let units = Decomposition::new(text.parse::<Job>()?);
 //!
-//! // Each unit is counted by itself, here every second one as its mirror image, and all are added up.
+//! // Each unit is counted by itself, here every second one as its mirror image, and all are
+//! // added up.
 //! let image = units.mirrored();
 //! let mut kernel = KernelKind::Scalar.build(Piece::Queen)?;
 //! let mut total = Tally::default();
@@ -38,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod attack_state;
 mod centre_cross;
 mod centre_rows;
 mod column_sets;
@@ -45,16 +47,15 @@ mod image;
 mod job;
 mod limits;
 mod prefixes;
-mod shortcuts;
-mod state;
+mod special_schemes;
 mod symmetry_case;
 
+pub use attack_state::{AttackState, columns_of, full_row};
 pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule, families};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;
 pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
-pub use state::{State, columns_of, full_row};
 pub use symmetry_case::{CentreRule, SymmetryCase};
 
 /// The maximum number of rows that a prefix fills beyond its symmetry case's block.

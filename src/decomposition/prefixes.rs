@@ -3,11 +3,11 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use super::attack_state::{AttackState, columns_of};
 use super::image::Image;
 use super::job::{Job, Scheme};
-use super::state::{State, columns_of};
 use super::symmetry_case::SymmetryCase;
-use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, shortcuts};
+use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, special_schemes};
 use crate::board::{Piece, Square};
 
 /// The maximum number of sub-ranges of a unit.
@@ -22,14 +22,14 @@ pub const fn sub_ranges_of(prefixes: u64) -> u64 {
 /// A subproblem: a symmetry case with its first open rows filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    state: State,
+    state: AttackState,
     columns: [u8; MAX_PREFIX_ROWS],
     filled: u8,
 }
 
 impl Prefix {
     /// Returns the columns and diagonals attacked by the block and the filled rows.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> AttackState {
         self.state
     }
 
@@ -39,17 +39,17 @@ impl Prefix {
     }
 
     /// Returns the squares of the queens in the filled rows, in the case's order.
-    pub fn squares<'a>(&'a self, plan: &'a SymmetryCase) -> impl Iterator<Item = Square> + 'a {
+    pub fn squares<'a>(&'a self, case: &'a SymmetryCase) -> impl Iterator<Item = Square> + 'a {
         let columns = self.columns[..self.filled()].iter().map(|&col| usize::from(col));
-        plan.rows().iter().zip(columns).map(|(&row, col)| Square::new(row, col))
+        case.rows().iter().zip(columns).map(|(&row, col)| Square::new(row, col))
     }
 
-    fn start(plan: &SymmetryCase) -> Self {
-        Self { state: plan.start(), columns: [0; MAX_PREFIX_ROWS], filled: 0 }
+    fn start(case: &SymmetryCase) -> Self {
+        Self { state: case.start(), columns: [0; MAX_PREFIX_ROWS], filled: 0 }
     }
 
-    fn extended(mut self, plan: &SymmetryCase, col: usize) -> Self {
-        self.state = plan.place(self.filled(), self.state, 1 << col);
+    fn extended(mut self, case: &SymmetryCase, col: usize) -> Self {
+        self.state = case.place(self.filled(), self.state, 1 << col);
         // Columns are below 32.
         self.columns[self.filled()] = col as u8;
         self.filled += 1;
@@ -62,7 +62,7 @@ impl Prefix {
 pub struct Decomposition {
     job: Job,
     image: Image,
-    plans: Vec<SymmetryCase>,
+    cases: Vec<SymmetryCase>,
     /// The index of each case's first prefix, followed by the total number of prefixes.
     first: Vec<u64>,
 }
@@ -72,25 +72,25 @@ impl Decomposition {
     /// in lexicographic order of the columns of the filled rows. Takes about 20 ns a prefix.
     pub fn new(job: Job) -> Self {
         let problem = &Arc::new(job.problem().clone());
-        let plans = if problem.conflict().is_some() {
+        let cases = if problem.conflict().is_some() {
             Vec::new()
         } else {
             match job.scheme() {
-                Scheme::CentreCross => sorted(centre_cross::plans(problem)),
-                Scheme::CentreRows => centre_rows::plans(problem),
-                Scheme::TopMirror => shortcuts::top_mirror(problem, job.mirrors()),
-                Scheme::Translations => shortcuts::translations(problem),
-                Scheme::Whole => shortcuts::whole(problem),
+                Scheme::CentreCross => sorted(centre_cross::cases(problem)),
+                Scheme::CentreRows => centre_rows::cases(problem),
+                Scheme::TopMirror => special_schemes::top_mirror(problem, job.mirrors()),
+                Scheme::Translations => special_schemes::translations(problem),
+                Scheme::Whole => special_schemes::whole(problem),
             }
         };
         let mut first = vec![0];
         let mut total = 0u64;
-        for plan in &plans {
-            let depth = prefix_rows(&job, plan);
-            total += count_prefixes(plan, Prefix::start(plan), depth);
+        for case in &cases {
+            let depth = prefix_rows(&job, case);
+            total += count_prefixes(case, Prefix::start(case), depth);
             first.push(total);
         }
-        Self { job, image: Image::Itself, plans, first }
+        Self { job, image: Image::Itself, cases, first }
     }
 
     /// Returns the same prefixes in units of another size. This is a different job, with a
@@ -114,7 +114,7 @@ impl Decomposition {
         Self {
             job: self.job.clone(),
             image: self.image.mirrored(),
-            plans: self.plans.iter().map(|plan| plan.mirrored(problem)).collect(),
+            cases: self.cases.iter().map(|case| case.mirrored(problem)).collect(),
             first: self.first.clone(),
         }
     }
@@ -130,13 +130,13 @@ impl Decomposition {
     }
 
     /// Returns the symmetry cases of this image, in the order of the job itself.
-    pub fn plans(&self) -> &[SymmetryCase] {
-        &self.plans
+    pub fn cases(&self) -> &[SymmetryCase] {
+        &self.cases
     }
 
     /// Returns the number of prefixes.
     pub fn prefixes(&self) -> u64 {
-        self.first[self.plans.len()]
+        self.first[self.cases.len()]
     }
 
     /// Returns the number of units. There is always at least one, which may be empty.
@@ -165,16 +165,16 @@ impl Decomposition {
 
     /// Returns the symmetry cases of the prefixes in `range`, each with the number of its prefixes
     /// in the range and the number of open rows that these fill.
-    pub(super) fn plans_in(
+    pub(super) fn cases_in(
         &self,
         range: Range<u64>,
     ) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
-        let bounds = self.plans.iter().zip(self.first.windows(2)).skip(starts_in);
+        let bounds = self.cases.iter().zip(self.first.windows(2)).skip(starts_in);
         let bounds = bounds.take_while(move |(_, bounds)| bounds[0] < range.end);
-        bounds.filter_map(move |(plan, bounds)| {
+        bounds.filter_map(move |(case, bounds)| {
             let prefixes = range.end.min(bounds[1]).saturating_sub(range.start.max(bounds[0]));
-            (prefixes > 0).then(|| (plan, prefixes, prefix_rows(&self.job, plan)))
+            (prefixes > 0).then(|| (case, prefixes, prefix_rows(&self.job, case)))
         })
     }
 
@@ -186,22 +186,22 @@ impl Decomposition {
         mut visit: impl FnMut(&'a SymmetryCase, &Prefix),
     ) {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
-        for (plan, bounds) in self.plans.iter().zip(self.first.windows(2)).skip(starts_in) {
+        for (case, bounds) in self.cases.iter().zip(self.first.windows(2)).skip(starts_in) {
             let (first, end) = (bounds[0], bounds[1]);
             if first >= range.end {
                 break;
             }
             let mut walk = Walk {
-                plan,
+                case,
                 image: self.image,
-                rows: prefix_rows(&self.job, plan),
+                rows: prefix_rows(&self.job, case),
                 skip: range.start.saturating_sub(first),
                 left: range.end.min(end) - range.start.max(first).min(range.end),
-                visit: &mut |prefix| visit(plan, prefix),
+                visit: &mut |prefix| visit(case, prefix),
             };
             if walk.left > 0 {
                 // A break means that the range is done.
-                let _ = walk.descend(Prefix::start(plan));
+                let _ = walk.descend(Prefix::start(case));
             }
         }
     }
@@ -209,59 +209,59 @@ impl Decomposition {
 
 /// Sorts cases with equal masks above the block and equal weights next to each other, so that the
 /// batch kernels keep their lanes full across them.
-fn sorted(mut plans: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
-    plans.sort_by_cached_key(|plan| {
+fn sorted(mut cases: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
+    cases.sort_by_cached_key(|case| {
         (
-            std::cmp::Reverse(plan.rows().len()),
-            centre_cross::upper_masks(plan),
-            std::cmp::Reverse(plan.weight()),
+            std::cmp::Reverse(case.rows().len()),
+            centre_cross::upper_masks(case),
+            std::cmp::Reverse(case.weight()),
         )
     });
-    plans
+    cases
 }
 
-/// Returns the number of open rows that the prefixes of `plan` fill. They never reach above the
+/// Returns the number of open rows that the prefixes of `case` fill. They never reach above the
 /// block.
-fn prefix_rows(job: &Job, plan: &SymmetryCase) -> usize {
-    job.depth().saturating_sub(plan.block().len()).min(plan.below()).min(MAX_PREFIX_ROWS)
+fn prefix_rows(job: &Job, case: &SymmetryCase) -> usize {
+    job.depth().saturating_sub(case.block().len()).min(case.below()).min(MAX_PREFIX_ROWS)
 }
 
 /// Returns the columns allowed for the queen of the next open row of `prefix`.
-fn candidates(plan: &SymmetryCase, prefix: &Prefix) -> u32 {
+fn candidates(case: &SymmetryCase, prefix: &Prefix) -> u32 {
     let k = prefix.filled();
-    match plan.piece() {
-        Piece::Queen => plan.available(k, prefix.state),
+    match case.piece() {
+        Piece::Queen => case.available(k, prefix.state),
         piece => {
-            let row = plan.rows()[k];
+            let row = case.rows()[k];
             let attacked = |col: usize| {
                 let square = Square::new(row, col);
-                let attacks = |s: Square| piece.attacks(plan.n(), s, square);
-                plan.block().iter().copied().any(attacks) || prefix.squares(plan).any(attacks)
+                let attacks = |s: Square| piece.attacks(case.n(), s, square);
+                case.block().iter().copied().any(attacks) || prefix.squares(case).any(attacks)
             };
             let columns = if piece == Piece::Rook {
-                plan.allowed()[k]
+                case.allowed()[k]
             } else {
-                plan.available(k, prefix.state)
+                case.available(k, prefix.state)
             };
             columns_of(columns).filter(|&col| !attacked(col)).fold(0, |mask, col| mask | 1 << col)
         }
     }
 }
 
-fn count_prefixes(plan: &SymmetryCase, prefix: Prefix, rows: usize) -> u64 {
+fn count_prefixes(case: &SymmetryCase, prefix: Prefix, rows: usize) -> u64 {
     if prefix.filled() == rows {
         return 1;
     }
-    let candidates = candidates(plan, &prefix);
+    let candidates = candidates(case, &prefix);
     if prefix.filled() + 1 == rows {
         return candidates.count_ones().into();
     }
-    columns_of(candidates).map(|col| count_prefixes(plan, prefix.extended(plan, col), rows)).sum()
+    columns_of(candidates).map(|col| count_prefixes(case, prefix.extended(case, col), rows)).sum()
 }
 
 /// A traversal of the prefixes of one symmetry case: skips `skip` of them, then visits `left`.
 struct Walk<'a> {
-    plan: &'a SymmetryCase,
+    case: &'a SymmetryCase,
     image: Image,
     rows: usize,
     skip: u64,
@@ -280,14 +280,14 @@ impl Walk<'_> {
             self.left -= 1;
             return if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
-        let candidates = candidates(self.plan, &prefix);
+        let candidates = candidates(self.case, &prefix);
         if prefix.filled() + 1 == self.rows && u64::from(candidates.count_ones()) <= self.skip {
             self.skip -= u64::from(candidates.count_ones());
             return ControlFlow::Continue(());
         }
         // In the column order of the job itself.
-        let (plan, image, n) = (self.plan, self.image, self.plan.n());
+        let (case, image, n) = (self.case, self.image, self.case.n());
         columns_of(image.row(n, candidates))
-            .try_for_each(|col| self.descend(prefix.extended(plan, image.column(n, col))))
+            .try_for_each(|col| self.descend(prefix.extended(case, image.column(n, col))))
     }
 }

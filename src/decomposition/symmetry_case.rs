@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::attack_state::{AttackState, full_row, state_of};
 use super::image::mirrored_row;
-use super::state::{State, full_row, state_of};
 use crate::board::{Piece, Problem, Square, first_attack};
 use crate::tally::Thirds;
 
@@ -37,7 +37,7 @@ pub struct SymmetryCase {
     allowed: Vec<u32>,
     rules: Vec<CentreRule>,
     centre_columns: u32,
-    start: State,
+    start: AttackState,
 }
 
 impl SymmetryCase {
@@ -170,7 +170,7 @@ impl SymmetryCase {
     }
 
     /// Returns the state before any open row is filled.
-    pub const fn start(&self) -> State {
+    pub const fn start(&self) -> AttackState {
         self.start
     }
 
@@ -178,7 +178,7 @@ impl SymmetryCase {
     /// rows placed according to `state`. Correct for queens; other pieces attack differently (see
     /// `kernel::generic`).
     #[inline]
-    pub fn available(&self, position: usize, state: State) -> u32 {
+    pub fn available(&self, position: usize, state: AttackState) -> u32 {
         let free = self.allowed[position] & state.free(self.n(), self.rows[position]);
         match self.rules[position] {
             CentreRule::None => free,
@@ -186,7 +186,7 @@ impl SymmetryCase {
         }
     }
 
-    fn apply_rule(&self, rule: CentreRule, state: State, free: u32) -> u32 {
+    fn apply_rule(&self, rule: CentreRule, state: AttackState, free: u32) -> u32 {
         let centre_free = self.centre_columns & !state.columns;
         let take = match rule {
             CentreRule::None => false,
@@ -199,7 +199,7 @@ impl SymmetryCase {
     /// Returns the state with a queen in the open row at `position`, in the column of the single
     /// bit `queen`.
     #[inline]
-    pub fn place(&self, position: usize, state: State, queen: u32) -> State {
+    pub fn place(&self, position: usize, state: AttackState, queen: u32) -> AttackState {
         state.with_queen(self.n(), self.rows[position], queen)
     }
 
@@ -232,7 +232,7 @@ impl SymmetryCase {
 }
 
 /// Returns the state after placing `block`.
-fn start_of(problem: &Problem, block: &[Square]) -> State {
+fn start_of(problem: &Problem, block: &[Square]) -> AttackState {
     let mut start = state_of(problem.n(), block);
     // Placed pieces take effect through the masks; the state records only their columns.
     start.columns |= problem.placed().iter().fold(0, |used, s| used | 1 << s.col);

@@ -10,7 +10,7 @@ use crate::kernel::gpu::{AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault
 /// The devices to count on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The CPU, and every GPU if the count is long enough for waking one to pay off.
+    /// The CPU, and every GPU if the count is long enough to make up for the start of a GPU.
     #[default]
     Auto,
     /// The named devices.
@@ -42,7 +42,7 @@ pub enum DeviceError {
     #[error("no GPU adapter was found; install its Vulkan driver, or use --device cpu")]
     NoAdapter,
     /// There is no device with this id.
-    #[error("no device '{0}' here; nqueens devices lists those that are ({1})")]
+    #[error("there is no device '{0}'; nqueens devices lists the available ones ({1})")]
     NoSuchDevice(String, String),
     /// The program was built without the feature `gpu`.
     #[error("this program was built without GPU support (feature gpu); use --device cpu")]
@@ -52,13 +52,11 @@ pub enum DeviceError {
     QueensOnly(crate::board::Piece),
     /// The kernel uses a scheme whose symmetry cases the shaders cannot count.
     #[error(
-        "--kernel {0} counts by plans that GPUs cannot count; choose another kernel, or --device cpu"
+        "--kernel {0} uses a decomposition that GPUs cannot count; choose another kernel, or --device cpu"
     )]
     AnotherScheme(crate::kernel::KernelKind),
     /// A CPU kernel was chosen, but the CPU does not count.
-    #[error(
-        "--kernel chooses a kernel of the CPU, which --device leaves out; add cpu to the devices"
-    )]
+    #[error("--kernel selects a CPU kernel, but --device excludes the CPU; add cpu to the devices")]
     KernelWithoutCpu,
 }
 
@@ -133,8 +131,9 @@ impl Device {
 
     fn on(adapters: &Arc<Adapters>, info: &AdapterInfo) -> Self {
         let (adapters, name) = (Arc::clone(adapters), info.id.clone());
-        let open =
-            move || adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it is gone".into())));
+        let open = move || {
+            adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it was removed".into())))
+        };
         Self { id: info.id.clone(), info: Some(info.clone()), open: Box::new(open) }
     }
 
@@ -175,15 +174,16 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
     }
     let adapters = Arc::new(Adapters::find());
     // Windows lists a card once for each backend; only the Vulkan entry is used.
-    let shown_twice = |info: &AdapterInfo| {
+    let listed_twice = |info: &AdapterInfo| {
         info.backend != "vulkan"
             && adapters.infos().any(|other| {
                 other.backend == "vulkan"
                     && (other.vendor, other.device) == (info.vendor, info.device)
             })
     };
-    let hardware =
-        || adapters.infos().filter(|info| info.kind != AdapterKind::Software && !shown_twice(info));
+    let hardware = || {
+        adapters.infos().filter(|info| info.kind != AdapterKind::Software && !listed_twice(info))
+    };
     let mut chosen: Vec<&AdapterInfo> = Vec::new();
     match choice {
         DeviceChoice::Auto => chosen.extend(hardware()),
@@ -229,14 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_of_devices_reads_back_as_it_was_written() {
+    fn device_choices_round_trip_through_text() {
         for text in ["auto", "cpu", "gpu", "cpu,gpu", "vulkan-10de-2335,vulkan-10de-2335-2"] {
             assert_eq!(text.parse::<DeviceChoice>().expect(text).to_string(), text);
         }
     }
 
     #[test]
-    fn what_is_no_choice_of_devices_is_refused() {
+    fn invalid_device_choices_are_refused() {
         for text in ["", "auto,cpu", "tpu", "gpu,,cpu", "vulkan 1", "../x-y"] {
             assert!(text.parse::<DeviceChoice>().is_err(), "{text}");
         }

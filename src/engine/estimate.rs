@@ -10,7 +10,8 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::count::{CountError, CountOptions, CountTask};
+use super::count::{CountError, CountOptions};
+use super::count_task::CountTask;
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 
@@ -86,18 +87,18 @@ struct Dives<'a> {
 }
 
 impl Dives<'_> {
-    fn dive(&mut self, plan: &SymmetryCase, prefix: &Prefix) {
+    fn dive(&mut self, case: &SymmetryCase, prefix: &Prefix) {
         let (mut state, mut ways) = (prefix.state(), 1.0);
-        for k in prefix.filled()..plan.rows().len() {
-            let available = plan.available(k, state);
+        for k in prefix.filled()..case.rows().len() {
+            let available = case.available(k, state);
             if available == 0 {
                 return;
             }
             ways *= f64::from(available.count_ones());
             self.nodes += ways;
-            state = plan.place(k, state, self.choose(available));
+            state = case.place(k, state, self.choose(available));
         }
-        self.solutions += ways * f64::from(plan.weight()) / 3.0;
+        self.solutions += ways * f64::from(case.weight()) / 3.0;
     }
 
     /// Returns one of the set bits at random.
@@ -114,12 +115,12 @@ fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&SymmetryCase, Pref
     let stride = decomposition.prefixes().div_ceil(most).max(1);
     let mut starts = Vec::new();
     let mut index = 0;
-    decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+    decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
         // The middle of each stride, or the first prefix of a last stride that is too short to have
         // a middle.
         let left = decomposition.prefixes() - index;
         if index % stride == stride / 2 || (index % stride == 0 && left <= stride / 2) {
-            starts.push((plan, *prefix));
+            starts.push((case, *prefix));
         }
         index += 1;
     });
@@ -133,9 +134,9 @@ pub fn forecast(decomposition: &Decomposition, most: u64, dives: u32, seed: u64)
     let (starts, stride) = starts(decomposition, most);
     let samples = starts
         .iter()
-        .map(|(plan, prefix)| {
+        .map(|(case, prefix)| {
             let mut below = Dives { rng: &mut rng, nodes: 0.0, solutions: 0.0 };
-            (0..dives).for_each(|_| below.dive(plan, prefix));
+            (0..dives).for_each(|_| below.dive(case, prefix));
             below.nodes / f64::from(dives)
         })
         .collect();
@@ -177,8 +178,8 @@ pub fn estimate(
                 round.rng.shuffle(&mut starts);
                 next = 0;
             }
-            let (plan, prefix) = starts[next];
-            round.dive(plan, &prefix);
+            let (case, prefix) = starts[next];
+            round.dive(case, &prefix);
             next += 1;
         }
         nodes.push(round.nodes / ROUND as f64 * prefixes);

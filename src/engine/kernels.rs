@@ -32,19 +32,20 @@ impl KernelPreference {
             .collect();
         let first = chosen.unwrap_or_else(|| KernelKind::fastest(Piece::Queen));
         first.build(Piece::Queen)?;
-        let rung = |kind: KernelKind| fastest_first.iter().position(|known| *known == kind);
+        let position = |kind: KernelKind| fastest_first.iter().position(|known| *known == kind);
         let mut kinds = vec![first];
-        kinds.extend(fastest_first.iter().filter(|kind| rung(**kind) > rung(first)));
+        kinds.extend(fastest_first.iter().filter(|kind| position(**kind) > position(first)));
         if kinds[1..].iter().all(|kind| *kind == KernelKind::Reference) {
             // The oracle is for small boards only, and a recount needs a different kernel from the
             // chosen one.
-            kinds.extend(fastest_first.iter().rev().find(|kind| rung(**kind) < rung(first)));
+            kinds
+                .extend(fastest_first.iter().rev().find(|kind| position(**kind) < position(first)));
         }
         Ok(Self(kinds))
     }
 
     /// Returns all kernels, the preferred one first.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn kinds(&self) -> &[KernelKind] {
         &self.0
     }
@@ -64,7 +65,7 @@ impl KernelPreference {
     }
 
     /// Returns the first kernel for the job other than `not_kernel`.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn pick(&self, job: &Job, not_kernel: Option<&str>) -> Option<KernelKind> {
         self.for_job(job).find(|kind| not_kernel != Some(kind.name()))
     }
@@ -112,7 +113,7 @@ impl fmt::Debug for KernelFactory {
 ///
 /// # Errors
 /// A description of the wrong answer or of the failure. A panic of the kernel is a failure, too.
-#[cfg(feature = "cluster")]
+#[cfg(any(feature = "cluster", test))]
 pub(crate) fn known_answers(kind: KernelKind) -> Result<(), String> {
     known_answers_of(kind, &KernelFactory::default())
 }
@@ -133,14 +134,14 @@ fn known_answers_of(kind: KernelKind, factory: &KernelFactory) -> Result<(), Str
             let found = solutions(kind, factory, &Problem::empty(piece, n))?;
             match found.into_iter().find(|found| lookup(sequence, n) != Some(*found)) {
                 Some(found) => Err(format!(
-                    "it counts {found} solutions for {n} {piece}s, which is not the published number"
+                    "it counts {found} solutions for {n} {piece}s, which is not the published value"
                 )),
                 None => Ok(()),
             }
         })
     }));
     let outcome =
-        tested.unwrap_or_else(|_| Err("it panicked on a board whose answer is published".into()));
+        tested.unwrap_or_else(|_| Err("it panicked on a board with a published value".into()));
     outcome.map_err(|what| format!("kernel {kind} on this machine: {what}"))
 }
 
@@ -241,7 +242,7 @@ impl CpuKernels {
     /// often, and of these the most preferred.
     ///
     /// # Errors
-    /// No kernel is left. The message tells how each of them failed.
+    /// No kernel is left. The message describes how each of them failed.
     pub(super) fn pick(&self, unit: u64) -> Result<KernelKind, String> {
         let state = self.state();
         let failures = state.failures.get(&unit).map_or(&[][..], Vec::as_slice);
@@ -294,13 +295,13 @@ impl CpuKernels {
             // The error that ends the run reports it.
             (_, None) => None,
             (Err(wrong), Some(next)) if dropped => Some(format!(
-                "{wrong}; it is out of use, and what it counted in this run is counted again by kernel {next}"
+                "{wrong}; it is disabled, and everything it counted in this run is counted again by kernel {next}"
             )),
             (Ok(()), Some(next)) if dropped => Some(format!(
-                "kernel {kernel} failed on {failed_units} units, the last of them {unit}: {why}; it is out of use, and the rest is counted by kernel {next}"
+                "kernel {kernel} failed on {failed_units} units, the last of them {unit}: {why}; it is disabled, and the remaining units are counted by kernel {next}"
             )),
             (Ok(()), Some(_)) if state.noted.insert(kernel) => Some(format!(
-                "kernel {kernel} failed on unit {unit}: {why}; it passes a test, and the unit is counted again"
+                "kernel {kernel} failed on unit {unit}: {why}; it passed a test, and the unit is counted again"
             )),
             _ => None,
         };
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ladder_can_count_a_unit_of_queens_twice_by_different_kernels() {
+    fn every_preference_can_count_a_unit_of_queens_twice_by_different_kernels() {
         let chosen = KernelKind::ALL
             .into_iter()
             .filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pieces_are_for_the_kernels_that_know_them() {
+    fn other_pieces_use_the_kernels_that_support_them() {
         let preference = KernelPreference::new(None).expect("runs here");
         for piece in [Piece::Rook, Piece::Superqueen, Piece::Toroidal] {
             assert_eq!(preference.pick(&job(piece, 20), None), Some(KernelKind::Generic));
@@ -355,16 +356,16 @@ mod tests {
     impl Kernel for Faulty {
         fn count(
             &mut self,
-            plan: &SymmetryCase,
+            case: &SymmetryCase,
             prefixes: &[Prefix],
             parts: &mut Parts,
         ) -> Result<(), TallyError> {
             assert!(!self.1, "on purpose");
             KernelKind::Generic
-                .build(plan.piece())
+                .build(case.piece())
                 .expect("for any piece")
-                .count(plan, prefixes, parts)?;
-            parts.add(plan.weight(), 3u32, Residues::of(3), 0u32)?;
+                .count(case, prefixes, parts)?;
+            parts.add(case.weight(), 3u32, Residues::of(3), 0u32)?;
             self.0.map_or(Ok(()), Err)
         }
     }
@@ -377,11 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_panics_or_contradicts_itself_or_miscounts_does_not_know_the_known_answers() {
+    fn a_kernel_that_panics_or_miscounts_fails_the_known_answers() {
         for (fault, what) in [
             (factory(|| Faulty(None, true)), "it panicked"),
             (factory(|| Faulty(Some(TallyError::Overflow), false)), "128 bits"),
-            (factory(|| Faulty(None, false)), "which is not the published number"),
+            (factory(|| Faulty(None, false)), "which is not the published value"),
         ] {
             let why = known_answers_of(KernelKind::Scalar, &fault).expect_err("it is faulty");
             assert!(
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_goes_down_the_ladder_and_then_once_more_before_it_is_given_up() {
+    fn a_unit_is_tried_twice_by_all_kernels_before_it_is_given_up() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
         for (kind, new) in [
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_fails_on_three_units_is_out_of_use_though_it_knows_the_known_answers() {
+    fn a_kernel_that_fails_on_three_units_is_disabled_even_if_it_passes_the_known_answers() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
         for unit in 0..3 {
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_the_known_answers_is_out_of_use_at_once_and_nothing_of_it_is_believed() {
+    fn a_kernel_that_fails_the_known_answers_is_disabled_at_once_and_its_results_are_discarded() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, factory(|| Faulty(None, false)), true);
         let failure = kernels.fail(3, KernelKind::Scalar, "a bit flipped");
@@ -449,11 +450,11 @@ mod tests {
         assert_eq!(alone.fail(3, KernelKind::Scalar, "a bit flipped").note, None);
         assert_eq!(alone.pick(3), Err("kernel scalar: a bit flipped".into()));
         let untried = alone.pick(4).expect_err("none is left");
-        assert!(untried.contains("not the published number"), "{untried}");
+        assert!(untried.contains("not the published value"), "{untried}");
     }
 
     #[test]
-    fn every_kernel_of_the_ladder_knows_the_known_answers() {
+    fn every_preferred_kernel_passes_the_known_answers() {
         for kind in KernelPreference::new(None).expect("runs here").kinds() {
             assert_eq!(known_answers(*kind), Ok(()));
         }

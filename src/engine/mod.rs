@@ -1,25 +1,26 @@
-//! Whole jobs: units on every core, estimates, comparisons, progress.
+//! Whole jobs: units on every core and device, estimates, progress.
 
-mod bench;
 mod count;
+mod count_task;
 mod devices;
-mod energy;
 mod estimate;
 mod kernels;
+mod part;
 mod progress;
 mod queue;
+mod unit_size;
+mod unit_store;
 mod workers;
 
-pub use bench::{
-    BenchError, Contestant, ContestantKind, Measured, ProgressFn, Run, Spread, Turn, compare,
-};
-pub use count::{CountError, CountOptions, CountOutcome, CountTask, Event, Part, PartOutcome};
-pub use count::{count, plan_for_campaign};
+pub use count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count};
+pub use count_task::CountTask;
 pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 #[cfg(feature = "cluster")]
 pub(crate) use kernels::{KernelPreference, known_answers};
-pub use progress::Progress;
+pub use part::JobPart;
+pub use progress::CountProgress;
+pub use unit_size::plan_for_campaign;
 #[cfg(feature = "cluster")]
-pub(crate) use workers::{Pace, check_on_cpu, wait_for_devices};
+pub(crate) use workers::{BatchSizing, check_on_cpu, wait_for_devices};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The progress of a running count.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct CountProgress {
     /// The number of finished units, including those of an earlier session.
     pub units_done: u64,
     /// The number of units of the job.
@@ -22,9 +22,9 @@ pub struct Progress {
     pub left: Option<Duration>,
 }
 
-impl Progress {
+impl CountProgress {
     /// Returns the progress at the start of a job with this many units.
-    pub(super) const fn nothing_yet(units: u64) -> Self {
+    pub(crate) const fn at_start(units: u64) -> Self {
         let elapsed = Duration::ZERO;
         Self {
             units_done: 0,
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_time_left_counts_only_what_this_session_did() {
         let left =
-            |before, done, secs| Progress::time_left(before, done, Duration::from_secs(secs));
+            |before, done, secs| CountProgress::time_left(before, done, Duration::from_secs(secs));
         assert_eq!(left(0.0, 0.25, 10), Some(Duration::from_secs(30)));
         assert_eq!(left(0.5, 0.75, 10), Some(Duration::from_secs(10)));
         assert_eq!(left(0.5, 0.5, 10), None);

@@ -18,15 +18,15 @@ pub(super) enum Holder {
 /// The units of a job that are not finished.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct QueueState {
     open: BTreeSet<u64>,
-    /// The number of kernel failures for which the units to be recounted are not settled yet.
-    doubts: usize,
+    /// The number of kernel tests in progress: the results of a failed kernel may yet be discarded.
+    kernel_tests: usize,
     held: HashMap<u64, Hold>,
     stopped: bool,
 }
@@ -34,24 +34,33 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     by: Holder,
-    copied: bool,
+    duplicated: bool,
 }
 
 impl Queue {
     pub(super) fn new(open: impl Iterator<Item = u64>) -> Self {
-        let state = State { open: open.collect(), doubts: 0, held: HashMap::new(), stopped: false };
+        let state = QueueState {
+            open: open.collect(),
+            kernel_tests: 0,
+            held: HashMap::new(),
+            stopped: false,
+        };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         // No code that holds the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Assigns units: one to a CPU thread; to a device at least one, from the end, and further ones
-    /// while `wants` returns true. Waits while others hold units that may be returned. Returns
+    /// while `take_more` returns true. Waits while others hold units that may be returned. Returns
     /// `None` if no unit is left, or after a stop.
-    pub(super) fn take(&self, by: Holder, mut wants: impl FnMut(u64) -> bool) -> Option<Vec<u64>> {
+    pub(super) fn take(
+        &self,
+        by: Holder,
+        mut take_more: impl FnMut(u64) -> bool,
+    ) -> Option<Vec<u64>> {
         /// Only a safeguard: every change wakes the waiting threads.
         const LOOK_AGAIN: Duration = Duration::from_millis(500);
         let mut state = self.state();
@@ -63,24 +72,24 @@ impl Queue {
                 Holder::Cpu => state.open.first().copied().into_iter().collect(),
                 Holder::Device(_) => {
                     let mut first = true;
-                    let more = |unit: &u64| std::mem::take(&mut first) || wants(*unit);
+                    let more = |unit: &u64| std::mem::take(&mut first) || take_more(*unit);
                     state.open.iter().rev().copied().take_while(more).collect()
                 }
             };
             if !taken.is_empty() {
                 for unit in &taken {
                     state.open.remove(unit);
-                    state.held.insert(*unit, Hold { by, copied: false });
+                    state.held.insert(*unit, Hold { by, duplicated: false });
                 }
                 return Some(taken);
             }
             // Duplicates pay off only across kinds of workers: CPU threads are equally fast.
-            let slow = state.held.iter_mut().find(|(_, hold)| hold.by != by && !hold.copied);
+            let slow = state.held.iter_mut().find(|(_, hold)| hold.by != by && !hold.duplicated);
             if let Some((&unit, hold)) = slow {
-                hold.copied = true;
+                hold.duplicated = true;
                 return Some(vec![unit]);
             }
-            if state.held.is_empty() && state.doubts == 0 {
+            if state.held.is_empty() && state.kernel_tests == 0 {
                 return None;
             }
             let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
@@ -88,8 +97,8 @@ impl Queue {
         }
     }
 
-    /// Returns whether the result of this unit is still wanted.
-    pub(super) fn wanted(&self, unit: u64) -> bool {
+    /// Returns whether the result of this unit is still needed.
+    pub(super) fn is_needed(&self, unit: u64) -> bool {
         let state = self.state();
         !state.stopped && (state.open.contains(&unit) || state.held.contains_key(&unit))
     }
@@ -102,21 +111,22 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Announces that units may be reopened: no worker ends until that is [settled](Self::settle).
-    pub(super) fn doubt(&self) {
-        self.state().doubts += 1;
+    /// Announces the test of a failed kernel, after which units may be reopened: no worker ends
+    /// before [its end](Self::end_kernel_test).
+    pub(super) fn begin_kernel_test(&self) {
+        self.state().kernel_tests += 1;
     }
 
-    /// Settles one doubt: all units to be recounted are open.
-    pub(super) fn settle(&self) {
+    /// Ends a test: all units to be recounted are open.
+    pub(super) fn end_kernel_test(&self) {
         let mut state = self.state();
-        state.doubts = state.doubts.saturating_sub(1);
+        state.kernel_tests = state.kernel_tests.saturating_sub(1);
         self.changed.notify_all();
     }
 
-    /// Returns whether there are unsettled doubts.
-    pub(super) fn doubted(&self) -> bool {
-        self.state().doubts > 0
+    /// Returns whether a failed kernel is being tested.
+    pub(super) fn is_testing_kernel(&self) -> bool {
+        self.state().kernel_tests > 0
     }
 
     /// Reopens finished units.
@@ -136,7 +146,7 @@ impl Queue {
                 }
                 // It was a duplicate: the original holder may need another one.
                 Some(&hold) => {
-                    state.held.insert(unit, Hold { copied: false, ..hold });
+                    state.held.insert(unit, Hold { duplicated: false, ..hold });
                 }
                 None => {}
             }
@@ -147,14 +157,14 @@ impl Queue {
     /// Returns all units that a worker holds to the queue.
     pub(super) fn give_back_all(&self, by: Holder) {
         let mut state = self.state();
-        let State { open, held, .. } = &mut *state;
+        let QueueState { open, held, .. } = &mut *state;
         held.retain(|unit, hold| {
             let keep = hold.by != by;
             if !keep {
                 open.insert(*unit);
             }
             // Units that it duplicated may be duplicated again; at worst once too often.
-            hold.copied = false;
+            hold.duplicated = false;
             keep
         });
         self.changed.notify_all();
@@ -184,31 +194,31 @@ mod tests {
     const GPU: Holder = Holder::Device(0);
 
     #[test]
-    fn every_unit_is_handed_out_once_until_none_is_open() {
+    fn every_open_unit_is_assigned_once() {
         let queue = Queue::new(0..5);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
-        let mut room = 1;
-        let wants = |_| {
-            room -= 1;
-            room >= 0
+        let mut more = 1;
+        let take_more = |_| {
+            more -= 1;
+            more >= 0
         };
-        assert_eq!(queue.take(GPU, wants), Some(vec![4, 3]));
+        assert_eq!(queue.take(GPU, take_more), Some(vec![4, 3]));
         assert_eq!(queue.take(GPU, |_| false), Some(vec![2]));
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![1]));
     }
 
     #[test]
-    fn near_the_end_a_unit_is_handed_out_a_second_time_to_another_kind_and_no_more() {
+    fn near_the_end_a_unit_is_assigned_once_more_to_another_kind() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         assert_eq!(queue.take(GPU, |_| true), Some(vec![0]));
         queue.finish(0);
-        assert!(!queue.wanted(0));
+        assert!(!queue.is_needed(0));
         assert_eq!(queue.take(Holder::Device(1), |_| true), None);
     }
 
     #[test]
-    fn what_a_device_gives_back_is_open_again_and_what_it_copied_can_be_copied_again() {
+    fn units_given_back_by_a_device_are_open_again_and_duplicates_can_be_duplicated_again() {
         let queue = Queue::new(0..2);
         assert_eq!(queue.take(GPU, |_| true), Some(vec![1, 0]));
         queue.give_back(GPU, &[1]);
@@ -220,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_by_the_end() {
+    fn waiting_threads_are_woken_at_the_end() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         std::thread::scope(|scope| {
@@ -231,27 +241,27 @@ mod tests {
     }
 
     #[test]
-    fn nobody_ends_while_finished_units_may_open_again() {
+    fn no_thread_ends_while_finished_units_may_be_reopened() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
-        queue.doubt();
+        queue.begin_kernel_test();
         queue.finish(0);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| queue.take(Holder::Cpu, |_| true));
             queue.reopen(&[0]);
-            queue.settle();
+            queue.end_kernel_test();
             assert_eq!(waiting.join().expect("does not panic"), Some(vec![0]));
         });
         queue.finish(0);
-        assert!(!queue.doubted());
+        assert!(!queue.is_testing_kernel());
         assert_eq!(queue.take(Holder::Cpu, |_| true), None);
     }
 
     #[test]
-    fn nobody_gets_anything_after_a_stop() {
+    fn no_unit_is_assigned_after_a_stop() {
         let queue = Queue::new(0..3);
         queue.stop();
         assert_eq!(queue.take(Holder::Cpu, |_| true), None);
-        assert!(!queue.wanted(1));
+        assert!(!queue.is_needed(1));
     }
 }

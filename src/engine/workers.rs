@@ -1,4 +1,4 @@
-//! Threads that count units: one a core, and one for each device. If a kernel or a device fails,
+//! Threads that count units: one per core, and one per device. If a kernel or a device fails,
 //! only its attempt is lost, and other workers count its units.
 
 use std::num::NonZeroUsize;
@@ -23,12 +23,12 @@ pub(super) enum Message {
     Finished(Vec<FinishedUnit>),
     /// No kernel can count a unit.
     Failed(CountError),
-    /// A CPU kernel failed; the consequences must be [settled](Workers::settle).
+    /// A CPU kernel failed; the consequences must be [handled](Workers::end_kernel_test).
     KernelFailed(KernelFailure),
     /// A message for the user.
     Note(String),
     /// A device stopped counting.
-    DeviceGone,
+    DeviceStopped,
 }
 
 /// The state shared by all workers.
@@ -42,7 +42,7 @@ struct Context {
 
 impl Context {
     /// Sends a message; does nothing if the receiver is gone.
-    fn tell(&self, message: Message) {
+    fn send(&self, message: Message) {
         self.sender.send(message).unwrap_or(());
     }
 }
@@ -76,7 +76,7 @@ impl Workers {
         let wanted = threads.get().min(self.context.queue.open().len().max(1));
         while self.cpu_threads < wanted {
             let context = self.context.clone();
-            if std::thread::Builder::new().spawn(move || cpu_worker(&context)).is_err() {
+            if std::thread::Builder::new().spawn(move || cpu_thread(&context)).is_err() {
                 break;
             }
             self.cpu_threads += 1;
@@ -84,30 +84,30 @@ impl Workers {
     }
 
     /// Starts a thread for each device.
-    pub(super) fn start_devices(&mut self, devices: Vec<Device>, pace: Pace) {
+    pub(super) fn start_devices(&mut self, devices: Vec<Device>, sizing: BatchSizing) {
         for device in devices {
             let number = self.devices;
             let context = self.context.clone();
-            let work = move || device_worker(&context, device, Holder::Device(number), pace);
+            let work = move || device_thread(&context, device, Holder::Device(number), sizing);
             match std::thread::Builder::new().spawn(work) {
                 Ok(thread) => {
                     self.devices += 1;
                     self.device_threads.push(thread);
                 }
-                Err(error) => {
-                    self.context.tell(Message::Note(format!("no thread for a device: {error}")))
-                }
+                Err(error) => self
+                    .context
+                    .send(Message::Note(format!("cannot create a thread for a device: {error}"))),
             }
         }
     }
 
     /// Looks for GPUs in the background, and lets them join the count.
-    pub(super) fn wake_hardware(&mut self, pace: Pace) {
+    pub(super) fn discover_gpus(&mut self, sizing: BatchSizing) {
         let context = self.context.clone();
         let look = move || {
             let devices = find_devices(&DeviceChoice::Auto).unwrap_or_default();
             if devices.is_empty() {
-                context.tell(Message::Note(
+                context.send(Message::Note(
                     "no GPU adapter was found: counting on the CPU alone".into(),
                 ));
             }
@@ -116,7 +116,7 @@ impl Workers {
                 for (number, device) in (1 << 16..).zip(devices) {
                     let context = &context;
                     scope.spawn(move || {
-                        device_worker(context, device, Holder::Device(number), pace)
+                        device_thread(context, device, Holder::Device(number), sizing)
                     });
                 }
             });
@@ -141,19 +141,19 @@ impl Workers {
     }
 
     /// Rejects a unit's result: the unit will be counted again.
-    pub(super) fn refuse(&self, unit: u64) {
+    pub(super) fn reject(&self, unit: u64) {
         self.context.queue.give_back(Holder::Cpu, &[unit]);
     }
 
-    /// Reopens units after a kernel failed and settles the failure.
-    pub(super) fn settle(&self, reopened: &[u64]) {
+    /// Reopens units after a kernel failed its test, and ends the test.
+    pub(super) fn end_kernel_test(&self, reopened: &[u64]) {
         self.context.queue.reopen(reopened);
-        self.context.queue.settle();
+        self.context.queue.end_kernel_test();
     }
 
-    /// Returns whether a kernel failure is not settled yet.
-    pub(super) fn doubted(&self) -> bool {
-        self.context.queue.doubted()
+    /// Returns whether a failed kernel is still being tested.
+    pub(super) fn is_testing_kernel(&self) -> bool {
+        self.context.queue.is_testing_kernel()
     }
 }
 
@@ -164,30 +164,30 @@ impl Drop for Workers {
     }
 }
 
-/// Waits a short time for device threads that were told to end.
+/// Waits a short time for device threads that were asked to end.
 pub(crate) fn wait_for_devices(threads: &[JoinHandle<()>]) {
     /// A submission takes a tenth of a second.
-    const PATIENCE: Duration = Duration::from_secs(3);
+    const TIMEOUT: Duration = Duration::from_secs(3);
     let began = Instant::now();
-    while !threads.iter().all(JoinHandle::is_finished) && began.elapsed() < PATIENCE {
+    while !threads.iter().all(JoinHandle::is_finished) && began.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
 /// A guard that reports a panic of its thread: otherwise its unit would never be counted.
-struct Alarm<'a>(&'a Context);
+struct PanicGuard<'a>(&'a Context);
 
-impl Drop for Alarm<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.tell(Message::Failed(CountError::WorkerLost));
+            self.0.send(Message::Failed(CountError::WorkerLost));
         }
     }
 }
 
 /// Counts units until none are left or the count stops.
-fn cpu_worker(context: &Context) {
-    let _alarm = Alarm(context);
+fn cpu_thread(context: &Context) {
+    let _guard = PanicGuard(context);
     let Context { queue, kernels, .. } = context;
     let mut made = None;
     while let Some(units) = queue.take(Holder::Cpu, |_| false) {
@@ -195,7 +195,7 @@ fn cpu_worker(context: &Context) {
             let kind = match kernels.pick(unit) {
                 Ok(kind) => kind,
                 Err(failures) => {
-                    return context.tell(Message::Failed(CountError::Unit { unit, failures }));
+                    return context.send(Message::Failed(CountError::Unit { unit, failures }));
                 }
             };
             let began = Instant::now();
@@ -204,12 +204,12 @@ fn cpu_worker(context: &Context) {
                     let (elapsed_s, kernel) =
                         (began.elapsed().as_secs_f64(), kind.name().to_owned());
                     let finished = FinishedUnit { unit, tally, elapsed_s, kernel };
-                    context.tell(Message::Finished(vec![finished]));
+                    context.send(Message::Finished(vec![finished]));
                 }
                 Err(why) => {
                     // While the kernel is tested, no worker may conclude that all work is done.
-                    queue.doubt();
-                    context.tell(Message::KernelFailed(kernels.fail(unit, kind, &why)));
+                    queue.begin_kernel_test();
+                    context.send(Message::KernelFailed(kernels.fail(unit, kind, &why)));
                     queue.give_back(Holder::Cpu, &[unit]);
                 }
             }
@@ -226,9 +226,9 @@ fn attempt(
     made: &mut Option<(KernelKind, Box<dyn Kernel>)>,
 ) -> Result<Tally, String> {
     let Context { decomposition, kernels, .. } = context;
-    let at_hand = made.take().filter(|(of, _)| *of == kind);
+    let reusable = made.take().filter(|(of, _)| *of == kind);
     let count = || {
-        let mut kernel = match at_hand {
+        let mut kernel = match reusable {
             Some((_, kernel)) => kernel,
             None => kernels
                 .make(kind, decomposition.job().problem().piece())
@@ -245,14 +245,14 @@ fn attempt(
 
 /// The parameters for the number of units that a device takes at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct BatchSizing {
     /// The approximate units a second that the CPU counts; 0 if it does not count.
     pub(crate) cpu_units_per_s: f64,
     /// The approximate seconds that a CPU thread needs for a unit.
     pub(crate) unit_s: f64,
 }
 
-impl Pace {
+impl BatchSizing {
     /// Returns the number of units to take of `open` ones, at a rate measured before: enough for
     /// some seconds, and near the end no more than the device's share of the work.
     pub(crate) fn units(self, rate: Option<f64>, open: usize) -> usize {
@@ -275,26 +275,26 @@ impl Pace {
     }
 }
 
-fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) {
+fn device_thread(context: &Context, device: Device, holder: Holder, sizing: BatchSizing) {
     let id = device.id().to_owned();
     let work = || {
         let mut kernel = device.open()?;
         self_test(&mut kernel, false)?;
-        count_on(context, &id, &mut kernel, holder, pace)
+        count_on_device(context, &id, &mut kernel, holder, sizing)
     };
     // A panic in a driver's wrapper disables the device, but does not end the count.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     let fault = match outcome {
-        Ok(Ok(())) => return context.tell(Message::DeviceGone),
+        Ok(Ok(())) => return context.send(Message::DeviceStopped),
         Ok(Err(fault)) => fault,
         Err(_) => Fault::Lost("its driver panicked".into()),
     };
     context.queue.give_back_all(holder);
     if !context.queue.stopped() {
-        let note = format!("device {id} is out of use: {fault}; its units are counted elsewhere");
-        context.tell(Message::Note(note));
+        let note = format!("device {id} is disabled: {fault}; its units are counted elsewhere");
+        context.send(Message::Note(note));
     }
-    context.tell(Message::DeviceGone);
+    context.send(Message::DeviceStopped);
 }
 
 /// The longest time in seconds that a CPU thread may spend on checking a device.
@@ -318,15 +318,15 @@ pub(crate) fn check_on_cpu(
         return Ok(());
     }
     let (found, expected) = (found.thirds(), expected.thirds());
-    Err(Fault::Miscounts(format!("unit {unit}: {found} thirds, where the CPU counts {expected}")))
+    Err(Fault::Miscounts(format!("unit {unit}: {found} thirds; the CPU counts {expected}")))
 }
 
-fn count_on(
+fn count_on_device(
     context: &Context,
     id: &str,
     kernel: &mut DeviceKernel,
     holder: Holder,
-    pace: Pace,
+    sizing: BatchSizing,
 ) -> Result<(), Fault> {
     let Context { decomposition, queue, .. } = context;
     let mut job = kernel.open(decomposition)?;
@@ -335,15 +335,15 @@ fn count_on(
     }
     let mut rate = None;
     loop {
-        let mut room = pace.units(rate, queue.open().len()).saturating_sub(1);
-        let wants = |_| {
-            let more = room > 0;
-            room = room.saturating_sub(1);
+        let mut further = sizing.units(rate, queue.open().len()).saturating_sub(1);
+        let take_more = |_| {
+            let more = further > 0;
+            further = further.saturating_sub(1);
             more
         };
-        let Some(units) = queue.take(holder, wants) else { return Ok(()) };
+        let Some(units) = queue.take(holder, take_more) else { return Ok(()) };
         let began = Instant::now();
-        let tallies = match job.count(&units, &|| units.iter().any(|&unit| queue.wanted(unit))) {
+        let tallies = match job.count(&units, &|| units.iter().any(|&unit| queue.is_needed(unit))) {
             // Another worker was faster, or the count stops.
             Err(Fault::Stopped) => {
                 queue.give_back(holder, &units);
@@ -352,7 +352,7 @@ fn count_on(
             outcome => outcome?,
         };
         let elapsed_s = began.elapsed().as_secs_f64();
-        if rate.is_none() && pace.allows_check() {
+        if rate.is_none() && sizing.allows_check() {
             check_on_cpu(decomposition, units[0], &tallies[0])?;
         }
         rate = Some(units.len() as f64 / elapsed_s.max(1e-6));
@@ -363,6 +363,6 @@ fn count_on(
             elapsed_s: each_s,
             kernel: format!("wgsl@{id}"),
         });
-        context.tell(Message::Finished(finished.collect()));
+        context.send(Message::Finished(finished.collect()));
     }
 }

@@ -20,7 +20,9 @@
 
 use super::{Kernel, rook};
 use crate::board::{Piece, Square};
-use crate::decomposition::{CentreRule, MAX_COUNT_SIZE, Prefix, State, SymmetryCase, full_row};
+use crate::decomposition::{
+    AttackState, CentreRule, MAX_COUNT_SIZE, Prefix, SymmetryCase, full_row,
+};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The kernel for any piece.
@@ -30,19 +32,19 @@ pub struct Generic;
 impl Kernel for Generic {
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
-        let ruled = plan.rules().iter().any(|&rule| rule != CentreRule::None);
+        let ruled = case.rules().iter().any(|&rule| rule != CentreRule::None);
         for prefix in prefixes {
-            if plan.piece() == Piece::Rook && !ruled {
-                let free = full_row(plan.n()) & !prefix.state().columns;
-                let found = rook::permanent(&plan.allowed()[prefix.filled()..], free);
-                parts.add(plan.weight(), found.value, found.residues, found.steps)?;
+            if case.piece() == Piece::Rook && !ruled {
+                let free = full_row(case.n()) & !prefix.state().columns;
+                let found = rook::permanent(&case.allowed()[prefix.filled()..], free);
+                parts.add(case.weight(), found.value, found.residues, found.steps)?;
             } else {
-                let (completions, nodes) = completions(plan, prefix);
-                parts.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
+                let (completions, nodes) = completions(case, prefix);
+                parts.add(case.weight(), completions, Residues::of(completions.into()), nodes)?;
             }
         }
         Ok(())
@@ -51,16 +53,16 @@ impl Kernel for Generic {
 
 /// Returns the completions of `prefix` and the number of placements made. The counters are u64 that
 /// grow by at most the number of columns at a time, so they cannot wrap within decades.
-fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
-    if prefix.filled() == plan.rows().len() {
+fn completions(case: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
+    if prefix.filled() == case.rows().len() {
         return (1, 0);
     }
     let mut search =
-        Search { plan, piece: plan.piece(), queens: [0; MAX_COUNT_SIZE + 2 * KNIGHT], nodes: 0 };
-    for Square { row, col } in plan.block().iter().copied().chain(prefix.squares(plan)) {
+        Search { case, piece: case.piece(), queens: [0; MAX_COUNT_SIZE + 2 * KNIGHT], nodes: 0 };
+    for Square { row, col } in case.block().iter().copied().chain(prefix.squares(case)) {
         search.queens[row + KNIGHT] = 1 << col;
     }
-    let start = search.seen_by_the_piece(prefix.state());
+    let start = search.with_piece_diagonals(prefix.state());
     let available = search.available(prefix.filled(), start);
     let completions = search.fill(prefix.filled(), start, available);
     (completions, search.nodes)
@@ -70,7 +72,7 @@ fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
 const KNIGHT: usize = 2;
 
 struct Search<'a> {
-    plan: &'a SymmetryCase,
+    case: &'a SymmetryCase,
     piece: Piece,
     /// The queen bit of `row` at `row + KNIGHT`, 0 while the row is open. Placed rows stay 0: the
     /// masks already exclude their knight moves.
@@ -81,23 +83,23 @@ struct Search<'a> {
 impl Search<'_> {
     /// Returns the completions with the open row at `k` in one of the `available` columns. Row `k`
     /// must exist.
-    fn fill(&mut self, k: usize, state: State, mut available: u32) -> u64 {
-        let Some(&next_row) = self.plan.rows().get(k + 1) else {
+    fn fill(&mut self, k: usize, state: AttackState, mut available: u32) -> u64 {
+        let Some(&next_row) = self.case.rows().get(k + 1) else {
             let last = available.count_ones().into();
             self.nodes += last;
             return last;
         };
-        let row = self.plan.rows()[k];
+        let row = self.case.rows()[k];
         let mut completions = 0;
         while available != 0 {
             let queen = available & available.wrapping_neg();
             available ^= queen;
             self.nodes += 1;
-            let after = self.seen_by_the_piece(self.plan.place(k, state, queen));
+            let after = self.with_piece_diagonals(self.case.place(k, state, queen));
             self.queens[row + KNIGHT] = queen;
             let next = self.available(k + 1, after);
             debug_assert_eq!(self.queens[next_row + KNIGHT], 0, "rows ahead are open");
-            if next != 0 && !self.row_is_lost(k + 2, after) {
+            if next != 0 && !self.row_is_full(k + 2, after) {
                 completions += self.fill(k + 1, after, next);
             }
         }
@@ -107,10 +109,10 @@ impl Search<'_> {
 
     /// Returns the columns available to the open row at `k`.
     #[inline]
-    fn available(&self, k: usize, state: State) -> u32 {
-        let available = self.plan.available(k, state);
+    fn available(&self, k: usize, state: AttackState) -> u32 {
+        let available = self.case.available(k, state);
         match self.piece {
-            Piece::Superqueen => available & !self.knights(self.plan.rows()[k]),
+            Piece::Superqueen => available & !self.knights(self.case.rows()[k]),
             Piece::Queen | Piece::Rook | Piece::Toroidal => available,
         }
     }
@@ -118,9 +120,9 @@ impl Search<'_> {
     /// Returns whether the open row at `k`, if it exists, has no column left. Ignores the rules:
     /// rows filled before it may still lift them.
     #[inline]
-    fn row_is_lost(&self, k: usize, state: State) -> bool {
-        let free = |&row: &usize| self.plan.allowed()[k] & state.free(self.plan.n(), row);
-        self.plan.rows().get(k).is_some_and(|row| free(row) == 0)
+    fn row_is_full(&self, k: usize, state: AttackState) -> bool {
+        let free = |&row: &usize| self.case.allowed()[k] & state.free(self.case.n(), row);
+        self.case.rows().get(k).is_some_and(|row| free(row) == 0)
     }
 
     /// Returns the columns of `row` that a knight attacks from the queens of the neighbouring rows.
@@ -134,11 +136,11 @@ impl Search<'_> {
 
     /// Converts `state`, as it applies to queens, to the diagonals of this piece.
     #[inline]
-    fn seen_by_the_piece(&self, state: State) -> State {
+    fn with_piece_diagonals(&self, state: AttackState) -> AttackState {
         match self.piece {
             Piece::Queen | Piece::Superqueen => state,
-            Piece::Toroidal => wrapped(self.plan.n(), state),
-            Piece::Rook => State { columns: state.columns, ..State::default() },
+            Piece::Toroidal => wrapped(self.case.n(), state),
+            Piece::Rook => AttackState { columns: state.columns, ..AttackState::default() },
         }
     }
 }
@@ -147,8 +149,8 @@ impl Search<'_> {
 /// row window covers n consecutive numbers, so it sees each diagonal once. (Numbers from 2n on are
 /// also set or shifted out at bit 64; no window reaches them, and they are correct modulo n.)
 #[inline]
-const fn wrapped(n: usize, state: State) -> State {
-    State {
+const fn wrapped(n: usize, state: AttackState) -> AttackState {
+    AttackState {
         columns: state.columns,
         antidiagonals: state.antidiagonals | state.antidiagonals << n | state.antidiagonals >> n,
         diagonals: state.diagonals | state.diagonals << n | state.diagonals >> n,
@@ -180,39 +182,39 @@ mod tests {
 
     fn assert_every_prefix_agrees(problem: &Problem, scheme: Scheme, depth: usize) {
         let decomposition = decompose(problem.clone(), scheme, Some(depth));
-        decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+        decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
             let mut parts = Parts::default();
-            Generic.count(plan, std::slice::from_ref(prefix), &mut parts).expect("a small sum");
+            Generic.count(case, std::slice::from_ref(prefix), &mut parts).expect("a small sum");
             let tally = parts.total().expect("agrees with its residues");
             let expected =
-                u128::from(reference::completions(plan, prefix).0) * u128::from(plan.weight());
+                u128::from(reference::completions(case, prefix).0) * u128::from(case.weight());
             assert_eq!(tally.thirds(), expected, "{problem:?} by {scheme:?}, {prefix:?}");
         });
     }
 
     #[test]
-    fn superqueens_are_those_of_a051223() {
+    fn superqueens_equal_a051223() {
         for (n, known) in (0..).zip([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 44, 156, 1876, 5180]) {
             assert_eq!(solutions(Piece::Superqueen, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn toroidal_queens_are_those_of_a007705() {
+    fn toroidal_queens_equal_a007705() {
         for (n, known) in (1..).zip([1, 0, 0, 0, 10, 0, 28, 0, 0, 0, 88, 0, 4524]) {
             assert_eq!(solutions(Piece::Toroidal, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn queens_are_those_of_a000170() {
+    fn queens_equal_a000170() {
         for (n, known) in (0..).zip([1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680]) {
             assert_eq!(solutions(Piece::Queen, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn the_rules_of_the_centre_cross_hold_for_every_piece() {
+    fn the_centre_cross_scheme_is_correct_for_every_piece() {
         for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
             for n in 6..=9 {
                 assert_every_prefix_agrees(&Problem::empty(piece, n), Scheme::CentreCross, 3);

@@ -8,12 +8,15 @@
 //! | [`scalar`] | centre-cross cases, a register stack, two rows of look-ahead | queens |
 //! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
 //! | [`generic`] | any piece | all |
+//!
+//! [`sets`] counts by another decomposition, into column sets; the commands do not use it yet.
 
 pub mod generic;
 pub mod gpu;
 pub mod reference;
 mod rook;
 pub mod scalar;
+pub mod sets;
 pub mod simd;
 pub mod symmetric;
 pub mod textbook;
@@ -28,14 +31,14 @@ use crate::tally::{Parts, Tally, TallyError};
 
 /// A kernel that counts the completions of prefixes.
 pub trait Kernel: Send {
-    /// Adds the completions of `prefixes`, all of them prefixes of `plan`, to `parts`. A kernel may
+    /// Adds the completions of `prefixes`, all of them prefixes of `case`, to `parts`. A kernel may
     /// buffer work to process it together with later prefixes.
     ///
     /// # Errors
     /// A sum exceeds 128 bits.
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError>;
@@ -74,22 +77,22 @@ pub fn count_parts(
     let mut parts = Parts::default();
     let mut outcome = Ok(());
     let mut chunk: Vec<Prefix> = Vec::with_capacity(CHUNK);
-    let mut plan_of_chunk: Option<&SymmetryCase> = None;
-    let mut flush = |plan: Option<&SymmetryCase>, chunk: &mut Vec<Prefix>| {
-        if let (Some(plan), Ok(())) = (plan, &outcome) {
-            outcome = kernel.count(plan, chunk, &mut parts);
+    let mut case_of_chunk: Option<&SymmetryCase> = None;
+    let mut flush = |case: Option<&SymmetryCase>, chunk: &mut Vec<Prefix>| {
+        if let (Some(case), Ok(())) = (case, &outcome) {
+            outcome = kernel.count(case, chunk, &mut parts);
         }
         chunk.clear();
     };
-    decomposition.for_each(range, |plan, prefix| {
-        let same_plan = plan_of_chunk.is_some_and(|p| std::ptr::eq(p, plan));
-        if !same_plan || chunk.len() == CHUNK {
-            flush(plan_of_chunk, &mut chunk);
-            plan_of_chunk = Some(plan);
+    decomposition.for_each(range, |case, prefix| {
+        let same_case = case_of_chunk.is_some_and(|p| std::ptr::eq(p, case));
+        if !same_case || chunk.len() == CHUNK {
+            flush(case_of_chunk, &mut chunk);
+            case_of_chunk = Some(case);
         }
         chunk.push(*prefix);
     });
-    flush(plan_of_chunk, &mut chunk);
+    flush(case_of_chunk, &mut chunk);
     outcome?;
     kernel.finish(&mut parts)?;
     Ok(parts)

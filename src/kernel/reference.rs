@@ -19,41 +19,41 @@ pub struct Reference;
 impl Kernel for Reference {
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
         for prefix in prefixes {
-            let (completions, nodes) = completions(plan, prefix);
-            parts.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
+            let (completions, nodes) = completions(case, prefix);
+            parts.add(case.weight(), completions, Residues::of(completions.into()), nodes)?;
         }
         Ok(())
     }
 }
 
-/// Returns the completions of `prefix` that `plan` counts, and the number of placements tried.
+/// Returns the completions of `prefix` that `case` counts, and the number of placements tried.
 /// Exact up to 2^64 of either, which no run of the oracle reaches.
-pub fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
-    let given: Vec<Square> = plan
+pub fn completions(case: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
+    let given: Vec<Square> = case
         .problem()
         .placed()
         .iter()
-        .chain(plan.block())
+        .chain(case.block())
         .copied()
-        .chain(prefix.squares(plan))
+        .chain(prefix.squares(case))
         .collect();
-    if crate::board::first_attack(plan.piece(), plan.n(), &given).is_some() {
+    if crate::board::first_attack(case.piece(), case.n(), &given).is_some() {
         return (0, 0);
     }
     let mut search =
-        Search { problem: plan.problem(), plan, queens: given, completions: 0, nodes: 0 };
+        Search { problem: case.problem(), case, queens: given, completions: 0, nodes: 0 };
     search.fill(0);
     (search.completions, search.nodes)
 }
 
 struct Search<'a> {
     problem: &'a Problem,
-    plan: &'a SymmetryCase,
+    case: &'a SymmetryCase,
     queens: Vec<Square>,
     completions: u64,
     nodes: u64,
@@ -67,7 +67,7 @@ impl Search<'_> {
             for queen in &self.queens {
                 columns[queen.row] = queen.col;
             }
-            self.completions += u64::from(self.plan.counts(&columns));
+            self.completions += u64::from(self.case.counts(&columns));
             return;
         }
         if self.queens.iter().any(|q| q.row == row) {

@@ -195,7 +195,7 @@ mod tests {
     use crate::decomposition::{Decomposition, Job, full_row};
     use crate::kernel::{KernelKind, count_range};
 
-    /// The definition: every column in every row.
+    /// Counts by the definition: every column in every row.
     fn by_definition(rows: &[u32], columns: u32) -> u128 {
         rows.split_first().map_or(1, |(row, rest)| {
             columns_of(row & columns).map(|col| by_definition(rest, columns & !(1 << col))).sum()
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_or_a_column_without_squares_leaves_nothing() {
+    fn a_row_or_column_without_squares_has_no_placement() {
         assert_eq!(value(&[0b111, 0, 0b111]), 0);
         assert_eq!(value(&[0b101, 0b100, 0b001]), 0);
         assert_eq!(value(&[0b011, 0b011, 0b011]), 0);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_layers_would_take_longer_the_other_way_is_taken() {
+    fn the_faster_algorithm_is_chosen() {
         let rows = blocked(16, &[0, 1, 3, 7, 12]);
         let found = permanent(&rows, full_row(16));
         assert_eq!(found.steps, (1 << 16) - 1);
@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ways_agree_with_the_definition(
+        fn both_algorithms_agree_with_the_definition(
             rows in proptest::collection::vec(any::<u32>(), 0..=7),
             denser in any::<bool>(),
             spread in any::<u32>(),

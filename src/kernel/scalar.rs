@@ -8,7 +8,7 @@
 //! on x86-64 (callgrind, n = 14, planning included).
 
 use super::Kernel;
-use crate::decomposition::{Prefix, State, SymmetryCase, full_row};
+use crate::decomposition::{AttackState, Prefix, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The portable single-threaded kernel.
@@ -18,16 +18,16 @@ pub struct Scalar;
 impl Kernel for Scalar {
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
-        let mut search = Search::new(plan);
+        let mut search = Search::new(case);
         for prefix in prefixes {
             let before = search.nodes;
             let completions = search.completions(prefix.filled(), prefix.state());
             parts.add(
-                plan.weight(),
+                case.weight(),
                 completions,
                 Residues::of(completions.into()),
                 search.nodes - before,
@@ -40,40 +40,40 @@ impl Kernel for Scalar {
 /// A search below the prefixes of one symmetry case. The counters are u64 that grow by one at a
 /// time, so they cannot wrap within a century.
 struct Search<'a> {
-    plan: &'a SymmetryCase,
+    case: &'a SymmetryCase,
     /// The position of the open row from which the rows go upward without masks and without gaps.
     plain_from: usize,
     nodes: u64,
 }
 
 impl<'a> Search<'a> {
-    fn new(plan: &'a SymmetryCase) -> Self {
-        let rows = &plan.rows()[plan.below()..];
+    fn new(case: &'a SymmetryCase) -> Self {
+        let rows = &case.rows()[case.below()..];
         let gapless = rows.windows(2).all(|pair| pair[0] == pair[1] + 1);
-        let plain_from = if gapless { plan.unmasked_from() } else { plan.rows().len() };
-        Self { plan, plain_from, nodes: 0 }
+        let plain_from = if gapless { case.unmasked_from() } else { case.rows().len() };
+        Self { case, plain_from, nodes: 0 }
     }
 
-    fn completions(&mut self, k: usize, state: State) -> u64 {
-        if k == self.plan.rows().len() {
+    fn completions(&mut self, k: usize, state: AttackState) -> u64 {
+        if k == self.case.rows().len() {
             return 1;
         }
         if k >= self.plain_from {
-            let row = self.plan.rows()[k];
-            let n = self.plan.n();
+            let row = self.case.rows()[k];
+            let n = self.case.n();
             let free = full_row(n) & !state.columns;
             let (completions, nodes) =
                 upward(free, state.antidiagonal_window(row), state.diagonal_window(n, row));
             self.nodes += nodes;
             return completions;
         }
-        let mut available = self.plan.available(k, state);
+        let mut available = self.case.available(k, state);
         let mut completions = 0;
         while available != 0 {
             let queen = available & available.wrapping_neg();
             available ^= queen;
             self.nodes += 1;
-            completions += self.completions(k + 1, self.plan.place(k, state, queen));
+            completions += self.completions(k + 1, self.case.place(k, state, queen));
         }
         completions
     }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetric_counts_and_orbits_are_those_of_brute_force_up_to_8() {
+    fn symmetric_counts_and_orbits_agree_with_brute_force_up_to_8() {
         for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
             for n in 0..=8 {
                 let (mut total, mut half, mut quarter) = (0, 0, 0);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetric_counts_are_the_published_ones() {
+    fn symmetric_counts_equal_the_published_ones() {
         for n in 1..=21 {
             let found = u128::from(point_symmetric(Piece::Queen, n));
             assert_eq!(Some(found), lookup(Sequence::PointSymmetric, n), "half turn, n = {n}");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn fundamental_counts_are_the_published_ones() {
+    fn fundamental_counts_equal_the_published_ones() {
         for (piece, total, fundamental, most) in [
             (Piece::Queen, Sequence::Total, Sequence::Fundamental, 20),
             (Piece::Superqueen, Sequence::Superqueens, Sequence::SuperqueensFundamental, 16),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_fits_no_orbits_is_refused() {
+    fn a_total_that_is_inconsistent_with_orbits_is_refused() {
         assert!(matches!(classes(Piece::Queen, 8, 93), Err(ClassesError::NotDivisible { .. })));
         assert_eq!(classes(Piece::Rook, 8, 40_320), Err(ClassesError::Rooks));
     }

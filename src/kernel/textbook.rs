@@ -18,28 +18,28 @@ pub struct Textbook;
 impl Kernel for Textbook {
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
-        assert_eq!(plan.below(), plan.rows().len(), "the textbook kernel fills rows downward");
-        let full = full_row(plan.n());
-        let plain = plan.problem().is_empty();
+        assert_eq!(case.below(), case.rows().len(), "the textbook kernel fills rows downward");
+        let full = full_row(case.n());
+        let plain = case.problem().is_empty();
         for prefix in prefixes {
             let (state, k) = (prefix.state(), prefix.filled());
-            let completions = match plan.rows().get(k) {
+            let completions = match case.rows().get(k) {
                 None => 1,
                 Some(&row) => {
-                    let left = state.diagonal_window(plan.n(), row);
+                    let left = state.diagonal_window(case.n(), row);
                     let right = state.antidiagonal_window(row);
                     if plain {
                         descend(full, state.columns, left, right)
                     } else {
-                        descend_masked(plan, k, state.columns, left, right)
+                        descend_masked(case, k, state.columns, left, right)
                     }
                 }
             };
-            parts.add(plan.weight(), completions, Residues::of(completions.into()), 0u64)?;
+            parts.add(case.weight(), completions, Residues::of(completions.into()), 0u64)?;
         }
         Ok(())
     }
@@ -64,18 +64,18 @@ fn descend(full: u32, columns: u32, left: u32, right: u32) -> u64 {
 
 /// Like [`descend`], on a board with placed and blocked squares: one mask a row, and rows that are
 /// already filled.
-fn descend_masked(plan: &SymmetryCase, k: usize, columns: u32, left: u32, right: u32) -> u64 {
-    let mut free = plan.allowed()[k] & !(columns | left | right);
-    let Some(&next) = plan.rows().get(k + 1) else {
+fn descend_masked(case: &SymmetryCase, k: usize, columns: u32, left: u32, right: u32) -> u64 {
+    let mut free = case.allowed()[k] & !(columns | left | right);
+    let Some(&next) = case.rows().get(k + 1) else {
         return free.count_ones().into();
     };
-    let step = next - plan.rows()[k];
+    let step = next - case.rows()[k];
     let mut completions = 0;
     while free != 0 {
         let queen = free & free.wrapping_neg();
         free ^= queen;
         let (left, right) = ((left | queen) << step, (right | queen) >> step);
-        completions += descend_masked(plan, k + 1, columns | queen, left, right);
+        completions += descend_masked(case, k + 1, columns | queen, left, right);
     }
     completions
 }

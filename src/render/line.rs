@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_a_piece_are_seen() {
+    fn rows_without_a_piece_are_visible() {
         let placement = Placement::check(
             &Problem::empty(Piece::Queen, 8),
             &[None, Some(2), None, None, None, None, None, None],

@@ -191,7 +191,7 @@ const fn plural(piece: Piece) -> &'static str {
     match piece {
         Piece::Queen => "queens",
         Piece::Rook => "rooks",
-        Piece::Superqueen => "super-queens",
+        Piece::Superqueen => "superqueens",
         Piece::Toroidal => "toroidal queens",
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_have_the_names_that_are_read() {
+    fn names_of_drawings_round_trip() {
         for drawing in Drawing::ALL {
             assert_eq!(drawing.name().parse(), Ok(drawing));
         }

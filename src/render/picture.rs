@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_svg_is_well_formed_says_what_it_shows_and_has_a_piece_a_row() {
+    fn the_svg_is_well_formed_and_has_a_title_and_one_piece_per_row() {
         for (piece, columns) in
             [(Piece::Queen, vec![2, 4, 1, 3]), (Piece::Rook, (1..=40).collect())]
         {
@@ -110,13 +110,13 @@ mod tests {
             assert_eq!(root.attribute("width"), Some((n * 40 + 2).to_string().as_str()));
             assert_eq!(root.first_element_child().map(|e| e.tag_name().name()), Some("title"));
             assert_eq!(tree.descendants().filter(|e| e.has_tag_name("use")).count(), n);
-            let told = document.contains("row,column: 1,2 2,4 3,1 4,3.");
-            assert_eq!(told, n == 4, "{document}");
+            let lists_squares = document.contains("row,column: 1,2 2,4 3,1 4,3.");
+            assert_eq!(lists_squares, n == 4, "{document}");
         }
     }
 
     #[test]
-    fn the_png_has_dark_pixels_where_the_queens_stand_and_nowhere_else() {
+    fn the_png_is_dark_exactly_on_the_squares_of_queens() {
         let columns = [1usize, 3, 0, 2];
         let mut bytes = Vec::new();
         png(&placement(Piece::Queen, &columns), &mut bytes).expect("memory can be written");

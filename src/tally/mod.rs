@@ -6,7 +6,7 @@ mod residues;
 
 use serde::{Deserialize, Serialize};
 
-pub use parts::{Part, Parts};
+pub use parts::{Parts, WeightPart};
 pub use residues::{MODULI, Residues};
 
 /// The weight of one completion, in thirds of a solution (see [`crate::decomposition`]): 3 is one
@@ -35,10 +35,10 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TallyError {
     /// The sum exceeds 128 bits; no board that this program counts can do that.
-    #[error("the sum left 128 bits")]
+    #[error("the sum exceeds 128 bits")]
     Overflow,
     /// The tally to be subtracted is larger than the sum.
-    #[error("the tally to take back is larger than the sum, so it cannot be part of it")]
+    #[error("the tally to subtract is larger than the sum")]
     NotContained,
     /// The sum and its residues disagree: a counter wrapped or memory is faulty.
     #[error(
@@ -52,7 +52,7 @@ pub enum TallyError {
     },
     /// The total is not a multiple of 3: a subproblem is missing or was counted twice.
     #[error(
-        "the sum {0} (in thirds) is no multiple of 3: a subproblem is missing or was counted twice"
+        "the sum {0} (in thirds) is not a multiple of 3: a subproblem is missing or was counted twice"
     )]
     Thirds(u128),
 }
@@ -90,7 +90,7 @@ impl Tally {
     /// # Errors
     /// The other tally is larger than this one, so it was never merged; the tally is then
     /// unchanged.
-    pub fn take_back(&mut self, other: &Self) -> Result<(), TallyError> {
+    pub fn subtract(&mut self, other: &Self) -> Result<(), TallyError> {
         let thirds = self.thirds.checked_sub(other.thirds).ok_or(TallyError::NotContained)?;
         let nodes = self.nodes.checked_sub(other.nodes).ok_or(TallyError::NotContained)?;
         *self = Self { thirds, residues: self.residues.minus(other.residues), nodes };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_past_128_bits_is_an_error_and_changes_nothing() {
+    fn a_sum_over_128_bits_is_an_error_and_changes_nothing() {
         let mut sum =
             Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
         let before = sum;
@@ -190,18 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_merged_can_be_taken_back_and_nothing_else() {
+    fn only_merged_tallies_can_be_subtracted() {
         let mut sum = tally(24, 5);
         sum.merge(&tally(12, 1 << 40)).expect("fits");
-        sum.take_back(&tally(24, 5)).expect("was merged");
+        sum.subtract(&tally(24, 5)).expect("was merged");
         assert_eq!(sum, tally(12, 1 << 40));
-        assert_eq!(sum.take_back(&tally(12, 1 << 41)), Err(TallyError::NotContained));
+        assert_eq!(sum.subtract(&tally(12, 1 << 41)), Err(TallyError::NotContained));
         assert_eq!(sum, tally(12, 1 << 40));
         assert_eq!(Tally::from_parts(sum.thirds(), sum.residues(), sum.nodes()), sum);
     }
 
     #[test]
-    fn a_main_counter_that_wrapped_is_caught_by_the_residues() {
+    fn a_wrapped_counter_is_detected_by_the_residues() {
         // A 32-bit counter that wrapped at 2^32 + 92, with the residues of the true value.
         let mut sum = Tally::default();
         sum.add(3, 92u32, Residues::of((1 << 32) + 92), 0).expect("fits");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_in_broken_thirds_is_refused() {
+    fn a_total_that_is_not_a_whole_number_is_refused() {
         assert_eq!(tally(8, 1).solutions(), Err(TallyError::Thirds(8)));
     }
 

@@ -4,7 +4,7 @@ use super::{Residues, Tally, TallyError, Thirds};
 
 /// The result under prefixes of one weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct WeightPart {
     /// The weight of each completion, in thirds of a solution.
     pub weight: Thirds,
     /// The number of completions.
@@ -18,7 +18,7 @@ pub struct Part {
 /// The result of a set of subproblems, itemised by weight, so that the receiver can recompute the
 /// sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts(Vec<Part>);
+pub struct Parts(Vec<WeightPart>);
 
 impl Parts {
     /// Adds `completions` found under prefixes of weight `weight`, and `nodes` visited for them.
@@ -33,8 +33,12 @@ impl Parts {
         shadow: Residues,
         nodes: impl Into<u128>,
     ) -> Result<(), TallyError> {
-        let new =
-            Part { weight, completions: completions.into(), residues: shadow, nodes: nodes.into() };
+        let new = WeightPart {
+            weight,
+            completions: completions.into(),
+            residues: shadow,
+            nodes: nodes.into(),
+        };
         // There are only a handful of weights.
         let Some(part) = self.0.iter_mut().find(|part| part.weight == weight) else {
             self.0.push(new);
@@ -43,7 +47,8 @@ impl Parts {
         let completions =
             part.completions.checked_add(new.completions).ok_or(TallyError::Overflow)?;
         let nodes = part.nodes.checked_add(new.nodes).ok_or(TallyError::Overflow)?;
-        *part = Part { weight, completions, residues: part.residues.plus(new.residues), nodes };
+        *part =
+            WeightPart { weight, completions, residues: part.residues.plus(new.residues), nodes };
         Ok(())
     }
 
@@ -58,7 +63,7 @@ impl Parts {
     }
 
     /// Returns the parts, one for each weight.
-    pub fn iter(&self) -> impl Iterator<Item = &Part> {
+    pub fn iter(&self) -> impl Iterator<Item = &WeightPart> {
         self.0.iter()
     }
 
@@ -90,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_add_up_to_the_tally_that_was_fed_the_same() {
+    fn parts_add_up_to_the_tally_of_the_same_input() {
         let mut parts = Parts::default();
         let mut tally = Tally::default();
         for (weight, completions, nodes) in
@@ -108,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_disagrees_with_its_residues_is_no_result() {
+    fn a_part_that_disagrees_with_its_residues_is_refused() {
         let mut parts = Parts::default();
         parts.add(24, 7u64, Residues::of(7), 1u64).expect("small");
         parts.add(12, 1u64 << 32, Residues::of(0), 1u64).expect("small");
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_128_bits_is_refused() {
+    fn a_sum_over_128_bits_is_refused() {
         let mut parts = Parts::default();
         parts.add(24, u128::MAX, Residues::of(u128::MAX), 0u64).expect("fits");
         assert_eq!(parts.total(), Err(TallyError::Overflow));

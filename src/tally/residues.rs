@@ -96,7 +96,7 @@ mod tests {
         }
 
         #[test]
-        fn a_lost_power_of_two_always_shows(a in any::<u64>(), bit in 0u32..64) {
+        fn a_lost_power_of_two_is_always_detected(a in any::<u64>(), bit in 0u32..64) {
             let a = u128::from(a);
             prop_assert_ne!(Residues::of(a + (1 << bit)), Residues::of(a));
         }

@@ -1,8 +1,8 @@
-// The dashboard of a real coordinator in a real browser. Every promise is a function below; nothing waits for a fixed time.
+// The dashboard of a real coordinator in a real browser. Each test is a function below; none waits for a fixed time.
 //
 //   node dashboard.mjs NQUEENS CROWD [--screenshots] [--measure]
 //
-// --screenshots writes the pictures of the README to docs/images; --measure prints the figures of benches/RECORDS.md instead
+// --screenshots writes the pictures of the README to docs/images; --measure prints the figures of benches/diary.md instead
 // of testing.
 import assert from "node:assert/strict";
 import { spawn, execFileSync } from "node:child_process";
@@ -18,13 +18,13 @@ const scratch = mkdtempSync(join(tmpdir(), "nqueens-browser-"));
 const images = new URL("../../docs/images/", import.meta.url).pathname;
 const PATIENCE = 60_000;
 
-/** Waits until something is so. */
-async function eventually(what, look) {
+/** Waits until `poll` returns a truthy value, and returns it. */
+async function eventually(what, poll) {
   const began = Date.now();
   for (;;) {
-    const found = await look();
+    const found = await poll();
     if (found) return found;
-    assert(Date.now() - began < PATIENCE, `in ${PATIENCE / 1000} s there was no ${what}`);
+    assert(Date.now() - began < PATIENCE, `no ${what} within ${PATIENCE / 1000} s`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -57,7 +57,7 @@ class Coordinator {
       return existsSync(join(this.data, "address.json")) && JSON.parse(readFileSync(join(this.data, "address.json"), "utf8"));
     });
     this.url = file.dashboard;
-    // A restart is at the same place.
+    // A restarted coordinator has the same addresses.
     this.at = [file.address, new URL(file.dashboard).host];
     await eventually("dashboard", () => fetch(this.url, { redirect: "manual" }).then(() => true, (error) => /certificate|self-signed/i.test(String(error.cause))));
   }
@@ -88,7 +88,7 @@ class Coordinator {
   }
 }
 
-/** A page that fails the test if anything goes wrong in it. */
+/** Opens a page that records every error in it. */
 async function open(browser, url, options = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1360, height: 900 }, ...options });
   context.setDefaultTimeout(PATIENCE);
@@ -105,33 +105,33 @@ async function open(browser, url, options = {}) {
   await page.goto(url);
   return page;
 }
-const wellBehaved = (page) => assert.deepEqual(page.faults, []);
+const assertNoFaults = (page) => assert.deepEqual(page.faults, []);
 
 async function signIn(page, token, name = "") {
   await page.fill("#token", token);
   await page.fill("#name", name);
   await page.click("button[type=submit]");
 }
-const live = (page) => page.waitForFunction(() => document.querySelector("#link.live"));
+const live = (page) => page.waitForFunction(() => document.querySelector("#connection.live"));
 const text = (page, selector) => page.textContent(selector);
 
-/** No serious or critical violation of axe-core, in both themes. */
+/** Checks that axe-core finds no serious or critical violation in either theme. */
 async function accessible(page, what) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
     const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-    const told = bad.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("\n")}`);
-    assert.deepEqual(told, [], `${what}, ${colorScheme}`);
+    const problems = bad.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("\n")}`);
+    assert.deepEqual(problems, [], `${what}, ${colorScheme}`);
     const { wide, narrow } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, narrow: innerWidth }));
     assert(wide <= narrow, `${what} is ${wide} wide on a screen of ${narrow}`);
   }
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
 }
 
-/** What a page may ask without a session, or with that of another role. */
-const answer = (page, path, options) => page.evaluate(async ([path, options]) => (await fetch(path, options)).status, [path, options]);
+/** Returns the status of a request that the page makes. */
+const statusOf = (page, path, options) => page.evaluate(async ([path, options]) => (await fetch(path, options)).status, [path, options]);
 const POST = { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" };
 
 async function locked(browser) {
@@ -142,24 +142,24 @@ async function locked(browser) {
   coordinator.work(workers);
   const job = coordinator.submit("count", "22");
 
-  // Without a credential there is nothing but the door.
+  // Without a session there is only the sign-in page.
   const page = await open(browser, coordinator.url);
   assert.equal(new URL(page.url()).pathname, "/sign-in");
   await accessible(page, "the sign-in page");
-  wellBehaved(page);
+  assertNoFaults(page);
   page.excused.push(/status of 40[13]/);
   for (const path of ["/api/me", "/api/live", "/app.js", `/api/jobs/${job}`, `/api/jobs/${job}/map/0`, `/api/jobs/${job}/history/0`,
     `/api/jobs/${job}/certificate`]) {
-    assert.equal(await answer(page, path), 401, path);
+    assert.equal(await statusOf(page, path), 401, path);
   }
-  assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 401);
+  assert.equal(await statusOf(page, `/api/jobs/${job}/pause`, POST), 401);
   await signIn(page, "nqt1.wrong");
-  await page.waitForFunction(() => document.getElementById("wrong").textContent.includes("token"));
+  await page.waitForFunction(() => document.getElementById("error").textContent.includes("token"));
   const token = coordinator.token("viewer");
   await signIn(page, token, "watcher");
   await live(page);
 
-  // A viewer sees it move.
+  // A viewer sees the progress.
   const seen = await text(page, "#figures");
   await page.waitForFunction((seen) => document.getElementById("figures").textContent !== seen, seen);
   await page.waitForFunction(() => document.querySelectorAll("#workers tbody tr").length === 2);
@@ -173,26 +173,26 @@ async function locked(browser) {
   });
   assert(drawn >= 2, "the map has more than one colour");
 
-  // But may not touch it.
+  // A viewer may change nothing.
   assert.equal(await page.locator("#actions button").count(), 0);
   assert.equal(await page.getByRole("button", { name: /drain/i }).count(), 0);
-  assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 403);
-  assert.equal(await answer(page, "/api/workers/worker-1/drain", POST), 403);
-  assert.equal(await answer(page, "/api/workers/worker-1/release", POST), 403);
+  assert.equal(await statusOf(page, `/api/jobs/${job}/pause`, POST), 403);
+  assert.equal(await statusOf(page, "/api/workers/worker-1/drain", POST), 403);
+  assert.equal(await statusOf(page, "/api/workers/worker-1/release", POST), 403);
   assert.equal(coordinator.status(job).state, "running");
   await accessible(page, "the page of a viewer");
 
-  // It survives the coordinator; so does its session.
+  // The page and its session survive a restart of the coordinator.
   page.excused.push(/ERR_(CONNECTION|INCOMPLETE|EMPTY|NETWORK|SSL|SOCKET)/);
   await coordinator.kill();
-  await page.waitForSelector("#link.lost");
+  await page.waitForSelector("#connection.lost");
   const before = await text(page, "#figures");
   await coordinator.start();
   await live(page);
   await page.waitForFunction((before) => document.getElementById("figures").textContent !== before, before);
   await page.waitForFunction(() => document.getElementById("log").textContent.includes("the coordinator has started"));
 
-  // The operator pauses, resumes, drains and, being sure, cancels.
+  // The operator pauses, resumes, drains and, after confirming, cancels.
   const operator = await open(browser, coordinator.url);
   await signIn(operator, coordinator.token("operator"), "anna");
   await live(operator);
@@ -235,20 +235,20 @@ async function locked(browser) {
   await accessible(operator, "the page of an operator");
   await operator.setViewportSize({ width: 380, height: 800 });
   await accessible(operator, "the page on a telephone");
-  wellBehaved(operator);
+  assertNoFaults(operator);
 
-  // Signed out is out, and so is who was revoked.
+  // Signing out ends the session, and so does revocation.
   await operator.click("#sign-out");
   await operator.waitForURL("**/sign-in");
   operator.excused.push(/status of 401/);
-  assert.equal(await answer(operator, "/api/me"), 401);
+  assert.equal(await statusOf(operator, "/api/me"), 401);
   run("revoke", "--data", coordinator.data, "watcher");
   await page.waitForURL("**/sign-in");
-  wellBehaved(page);
+  assertNoFaults(page);
   await coordinator.kill();
 }
 
-/** A most beautiful solution is told as what it is, while it is searched for and when it is proved. */
+/** The page shows a most beautiful solution during the search and after the proof. */
 async function beautiful(page, coordinator) {
   const job = coordinator.submit("beautiful", "70");
   await page.evaluate((job) => { location.hash = job; }, job);
@@ -258,12 +258,12 @@ async function beautiful(page, coordinator) {
   assert.equal(await page.locator("#board .queen").count(), 70);
   const { solution, fingerprint } = coordinator.status(job);
   assert.equal(await text(page, "#columns"), solution.join(" "));
-  const told = (await text(page, "#report")).replaceAll("\u202f", "");
-  assert(told.includes(`Costs${fingerprint[0]}`), told);
-  assert(!/Prefixes/.test(told), told);
+  const report = (await text(page, "#report")).replaceAll("\u202f", "");
+  assert(report.includes(`Costs${fingerprint[0]}`), report);
+  assert(!/Prefixes/.test(report), report);
 }
 
-/** The certificate of the proof that is shown can be kept, and proves it. */
+/** The certificate of the shown proof can be downloaded, and the checker accepts it. */
 async function certificate(page, name) {
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByText("Download the certificate").click()]);
   assert.equal(download.suggestedFilename(), name);
@@ -275,7 +275,7 @@ async function hostile(browser) {
   const coordinator = new Coordinator("open", false);
   await coordinator.start();
   coordinator.submit("count", "22");
-  const pretender = start(crowd, [coordinator.data, "3", "2", evil]);
+  const hostileWorkers = start(crowd, [coordinator.data, "3", "2", evil]);
   const page = await open(browser, coordinator.url);
   await live(page);
   await page.waitForFunction((evil) => document.querySelector("#workers tbody")?.textContent.includes(evil), evil);
@@ -284,17 +284,17 @@ async function hostile(browser) {
   assert.deepEqual({ hacked, made }, { hacked: 0, made: 0 });
   await accessible(page, "the page with a hostile worker");
 
-  // One that counts tells them from honest ones; an operator believes them again.
+  // An honest worker exposes the hostile ones; an operator releases one.
   coordinator.work();
   const caught = await page.getByRole("button", { name: /^Release node-/ }).first().getAttribute("aria-label");
   const release = page.getByRole("button", { name: caught });
   await accessible(page, "the page with a worker in quarantine");
-  pretender.kill();
-  await pretender.gone;
+  hostileWorkers.kill();
+  await hostileWorkers.gone;
   await release.click();
   await page.getByRole("button", { name: "Release it" }).click();
   await release.waitFor({ state: "hidden" });
-  wellBehaved(page);
+  assertNoFaults(page);
   await coordinator.kill();
 }
 
@@ -321,12 +321,12 @@ async function screenshots(browser) {
     await page.evaluate((job) => { location.hash = job; }, job);
     await page.waitForSelector("#history svg path.rate");
     await page.screenshot({ path: join(scratch, "..", `dashboard-narrow-${colorScheme}.png`), fullPage: true });
-    wellBehaved(page);
+    assertNoFaults(page);
   }
-  const door = new Coordinator("door", true);
-  await door.start();
-  const page = await open(browser, door.url);
-  await page.screenshot({ path: join(scratch, "..", "dashboard-door.png") });
+  const locked = new Coordinator("sign-in", true);
+  await locked.start();
+  const page = await open(browser, locked.url);
+  await page.screenshot({ path: join(scratch, "..", "dashboard-sign-in.png") });
 }
 
 /** Seconds of processor time that a process has used. */
@@ -336,20 +336,20 @@ function cpu({ pid }) {
 }
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The figures of benches/RECORDS.md: a long job, 200 workers; windows with and without a browser in turn. */
+/** The figures of benches/diary.md: a long job, 200 workers; windows with and without a browser in turn. */
 async function measure(browser) {
   const [ROUNDS, SECONDS] = [4, 30];
   const coordinator = new Coordinator("large", false);
   await coordinator.start();
   const job = coordinator.submit("count", "26");
-  const pretenders = start(crowd, [coordinator.data, "200", "2"]);
+  const simulated = start(crowd, [coordinator.data, "200", "2"]);
   const { units } = coordinator.status(job);
   await eventually("crowd", () => coordinator.status(job).units_done > 5000);
 
-  // High enough that all of the page is seen, and drawn.
+  // High enough that the whole page is visible and drawn.
   const page = await open(browser, "about:blank", { viewport: { width: 1360, height: 2200 } });
   const session = await page.context().newCDPSession(page);
-  // Of the processor, not of the clock: other programs run, too.
+  // Processor time rather than wall time, since other programs run, too.
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
   const metrics = async () => Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
   const drawn = () => page.evaluate(() => Number(document.documentElement.dataset.drawn));
@@ -390,7 +390,7 @@ async function measure(browser) {
     + `style ${each("RecalcStyleDuration")}), ${updates} updates; tasks over 50 ms: ${long.length} (longest ${list([Math.max(0, ...long)], 0)} ms), `
     + `while it opens ${list(opened, 0)} ms`);
   console.log(`coordinator, user and system, in % of a core: ${list(idle, 2)} without, ${list(watched, 2)} with: ${(mean(watched) - mean(idle)).toFixed(2)} more`);
-  pretenders.kill();
+  simulated.kill();
 }
 
 const browser = await chromium.launch({
@@ -398,10 +398,10 @@ const browser = await chromium.launch({
   args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
 });
 try {
-  const promises = flags.includes("--measure") ? [measure] : flags.includes("--screenshots") ? [screenshots] : [locked, hostile];
-  for (const promise of promises) {
-    await promise(browser);
-    console.log(`${promise.name}: ok`);
+  const tests = flags.includes("--measure") ? [measure] : flags.includes("--screenshots") ? [screenshots] : [locked, hostile];
+  for (const test of tests) {
+    await test(browser);
+    console.log(`${test.name}: ok`);
   }
 } finally {
   await browser.close();

@@ -1,4 +1,4 @@
-//! The command line keeps its contract: exit codes, one line for each mistake, data on stdout only.
+//! The command line keeps its contract: exit codes, one line for each error, data on stdout only.
 
 use crate::support::program;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use program::{Scratch, assert_refused, nqueens, run, text};
 
-/// Ctrl-C.
+/// Sends SIGINT, as Ctrl-C does.
 #[cfg(unix)]
 fn interrupt(child: &std::process::Child) {
     let id = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our own child process");
 }
 
-/// The program on a machine without a GPU driver.
+/// Returns a command that runs the program without a GPU driver.
 #[cfg(all(feature = "gpu", target_os = "linux"))]
 fn nqueens_without_adapters(arguments: &[&str]) -> std::process::Command {
     let mut command = nqueens(arguments);
@@ -33,7 +33,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_first_command_of_the_readme_says_what_it_promises() {
+fn the_first_command_of_the_readme_prints_what_the_readme_shows() {
     let output = run(&["count", "16"]);
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
@@ -67,7 +67,7 @@ fn json_has_the_documented_fields_with_counts_as_strings() {
 }
 
 #[test]
-fn classes_are_those_of_the_encyclopedia() {
+fn classes_equal_the_published_values() {
     let report = json(&["count", "12", "--classes", "--json"]);
     let classes = &report["classes"];
     assert_eq!(classes["total"], "14200");
@@ -110,7 +110,7 @@ fn placed_queens_that_attack_each_other_give_zero_and_the_reason() {
 }
 
 #[test]
-fn every_piece_and_every_kernel_can_be_asked_for() {
+fn every_piece_and_every_kernel_can_be_selected() {
     for (piece, n, solutions) in
         [("rook", "6", "720"), ("superqueen", "11", "44"), ("toroidal", "7", "28")]
     {
@@ -127,7 +127,7 @@ fn every_piece_and_every_kernel_can_be_asked_for() {
             "{kernel}"
         );
     }
-    // A kernel of another processor is refused with the code for that.
+    // A kernel for another processor has an exit code of its own.
     for kernel in ["avx2", "avx512"] {
         let output = run(&["count", "9", "--kernel", kernel, "--json"]);
         match output.status.code() {
@@ -143,7 +143,7 @@ fn the_empty_board_has_one_solution() {
 }
 
 #[test]
-fn bad_input_is_one_clear_line_and_exit_code_2() {
+fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
     let cases: [(&[&str], &[&str]); 21] = [
         (&["count", "33"], &["33", "0 to 32", "32-bit"]),
         (&["count", "-1"], &["-1", "0 to 32"]),
@@ -173,13 +173,17 @@ fn bad_input_is_one_clear_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
+fn an_inaccessible_or_damaged_checkpoint_is_exit_code_7() {
     let scratch = Scratch::new("refused");
-    assert_refused(&["count", "8", "--resume", &scratch.file("no/such/folder")], 7, &["run file"]);
-    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["run file"]);
+    assert_refused(
+        &["count", "8", "--resume", &scratch.file("no/such/folder")],
+        7,
+        &["checkpoint"],
+    );
+    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["checkpoint"]);
     let foreign = scratch.file("foreign");
     fs::write(&foreign, "my diary\n").expect("writable");
-    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "no run file"]);
+    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "not a checkpoint"]);
     assert_eq!(fs::read(&foreign).expect("still there"), b"my diary\n");
 
     let file = scratch.file("run");
@@ -192,7 +196,7 @@ fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
     fs::write(&file, &flipped).expect("writable");
     assert_refused(&["count", "9", "--resume", &file], 7, &["line", "checksum"]);
     assert_eq!(fs::read(&file).expect("still there"), flipped, "a damaged file is left as it is");
-    // Cut in the middle of a record, as by a kill: the rest is counted again.
+    // Cut in the middle of a record, as a kill can leave it: the remaining units are counted again.
     fs::write(&file, &whole[..middle]).expect("writable");
     let resumed = json(&["count", "9", "--resume", &file, "--json"]);
     assert_eq!(resumed["solutions"], "352");
@@ -200,19 +204,19 @@ fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
 }
 
 #[test]
-fn a_count_killed_again_and_again_ends_with_the_right_total() {
+fn a_count_that_is_killed_repeatedly_ends_with_the_correct_total() {
     let scratch = Scratch::new("killed");
     let file = scratch.file("run");
-    // The textbook kernel takes about a second a core; each round is killed after some of it.
+    // The textbook kernel takes about a second per core; each round is killed during the count.
     let arguments = ["count", "15", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
     let mut kills = 0;
     let total = loop {
         let mut child =
             nqueens(&arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
-        // Not a measurement: wherever the kill lands, the promise is the same.
+        // The delay is not a measurement: the result is the same whenever the kill comes.
         std::thread::sleep(Duration::from_millis(120));
-        child.kill().expect("a child of ours");
-        let output = child.wait_with_output().expect("a child of ours");
+        child.kill().expect("our own child process");
+        let output = child.wait_with_output().expect("our own child process");
         if output.status.success() {
             break serde_json::from_slice::<Value>(&output.stdout).expect("one JSON object");
         }
@@ -223,12 +227,12 @@ fn a_count_killed_again_and_again_ends_with_the_right_total() {
     };
     assert_eq!(total["solutions"], "2279184", "after {kills} kills");
     let units = fs::read_to_string(&file).expect("written").lines().count() as u64 - 1;
-    assert_eq!(total["units"], units, "each unit stands in the file once");
+    assert_eq!(total["units"], units, "each unit is in the file once");
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
+fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
     let child = nqueens(&["count", "22", "--kernel", "scalar"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -236,12 +240,12 @@ fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
         .expect("the program starts");
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
-    let output = child.wait_with_output().expect("a child of ours");
+    let output = child.wait_with_output().expect("our own child process");
     assert_eq!(output.status.code(), Some(130));
-    let complaint = text(&output.stderr);
+    let message = text(&output.stderr);
     assert!(
-        complaint.starts_with("nqueens: interrupted") && complaint.lines().count() == 1,
-        "{complaint}"
+        message.starts_with("nqueens: interrupted") && message.lines().count() == 1,
+        "{message}"
     );
     assert!(output.stdout.is_empty());
 }
@@ -293,18 +297,18 @@ fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
     let output =
         nqueens_without_adapters(&["count", "8", "--device", "gpu"]).output().expect("starts");
     assert_eq!(output.status.code(), Some(5));
-    let complaint = text(&output.stderr);
-    assert!(complaint.lines().count() == 1 && complaint.contains("no GPU adapter"), "{complaint}");
+    let message = text(&output.stderr);
+    assert!(message.lines().count() == 1 && message.contains("no GPU adapter"), "{message}");
     let output = nqueens_without_adapters(&["count", "10", "--json"]).output().expect("starts");
     assert_eq!(output.status.code(), Some(0));
     let report: Value = serde_json::from_slice(&output.stdout).expect("an object");
     assert_eq!((&report["solutions"], &report["devices"][0]), (&"724".into(), &"cpu".into()));
-    assert!(output.stderr.is_empty(), "a short count wakes no driver");
+    assert!(output.stderr.is_empty(), "a short count loads no driver");
 }
 
 #[cfg(all(feature = "gpu", target_os = "linux"))]
 #[test]
-fn a_long_count_without_an_adapter_says_so_once() {
+fn a_long_count_without_an_adapter_reports_it_once() {
     use std::io::{BufRead, BufReader};
     let mut child = nqueens_without_adapters(&["count", "22"])
         .stdout(Stdio::null())
@@ -317,11 +321,11 @@ fn a_long_count_without_an_adapter_says_so_once() {
     interrupt(&child);
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert!(rest.len() == 1 && rest[0].contains("interrupted"), "{rest:?}");
-    assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
+    assert_eq!(child.wait().expect("our own child process").code(), Some(130));
 }
 
 #[test]
-fn a_bench_compares_with_the_textbook_kernel_and_counts_right() {
+fn a_bench_compares_with_the_textbook_kernel_and_counts_correctly() {
     let output = run(&["bench", "9", "--rounds", "2", "--threads", "1", "--device", "cpu"]);
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -367,7 +371,7 @@ fn a_bench_names_each_kernel_once_and_boards_without_solutions_have_no_ratio() {
 }
 
 #[test]
-fn the_chart_of_a_bench_is_written_whole_or_not_at_all() {
+fn the_chart_of_a_bench_is_written_completely_or_not_at_all() {
     let scratch = Scratch::new("chart");
     let chart = scratch.file("chart.svg");
     fs::write(&chart, "an older one").expect("writable");
@@ -386,14 +390,14 @@ fn the_chart_of_a_bench_is_written_whole_or_not_at_all() {
     };
     bench(&scratch.file("no/such/folder.svg"), &["folder.svg"]);
     bench(&scratch.file(""), &["not a regular file"]);
-    // A bench that is refused for another reason leaves nothing behind, either.
+    // A bench that is refused for another reason leaves no file behind either.
     assert_refused(&["bench", "28", "--svg", &scratch.file("never.svg")], 2, &["28"]);
     let files = fs::read_dir(scratch.path("")).expect("readable").count();
     assert_eq!(files, 1, "nothing but the chart is left");
 }
 
 #[test]
-fn a_bench_that_cannot_be_run_is_one_clear_line() {
+fn a_bench_that_cannot_run_is_reported_in_one_line() {
     let cases: [(&[&str], &[&str]); 6] = [
         (&["bench", "28"], &["28", "27", "published"]),
         (&["bench", "-1"], &["-1", "0 to 32"]),
@@ -411,7 +415,7 @@ fn a_bench_that_cannot_be_run_is_one_clear_line() {
 #[test]
 fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     let scratch = Scratch::new("bench-stopped");
-    // A comparison of some minutes.
+    // A comparison that takes some minutes.
     let child = nqueens(&[
         "bench",
         "16",
@@ -428,19 +432,16 @@ fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     .expect("the program starts");
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
-    let output = child.wait_with_output().expect("a child of ours");
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{complaint}");
-    assert!(
-        complaint.contains("interrupted in round") && complaint.lines().count() == 1,
-        "{complaint}"
-    );
+    let output = child.wait_with_output().expect("our own child process");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted in round") && message.lines().count() == 1, "{message}");
     assert!(output.stdout.is_empty());
     assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 0);
 }
 
 #[test]
-fn estimates_are_near_the_truth_and_say_how_near() {
+fn estimates_are_close_to_the_count_and_state_their_error() {
     let report = json(&["estimate", "14", "--seconds", "0.3", "--json"]);
     let number =
         |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
@@ -451,7 +452,7 @@ fn estimates_are_near_the_truth_and_say_how_near() {
 }
 
 #[test]
-fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
+fn an_authority_is_created_once_and_issues_and_revokes_tokens() {
     let scratch = Scratch::new("authority");
     let data = scratch.file("coordinator");
     assert_refused(
@@ -462,7 +463,7 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     let made =
         json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
     assert_eq!(made["names"][0], "queens.example.org");
-    assert_refused(&["coordinator", "init", "--data", &data], 7, &["is kept"]);
+    assert_refused(&["coordinator", "init", "--data", &data], 7, &["is not empty"]);
     let other = scratch.file("other");
     assert_refused(
         &["coordinator", "init", "--data", &other, "--name", "a b"],
@@ -502,7 +503,7 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     assert!(owners.contains(&&created["owner"]) && owners.contains(&&"anna".into()), "{owners:?}");
     assert!(!listed.to_string().contains(&token[5 + 53..]), "the secret is shown once");
     let list = run(&["token", "list", "--data", &data]);
-    for part in ["3 of 3 left, expires in 6 d 23 h, owner token:", ", owner anna\n"] {
+    for part in ["3 of 3 uses left, expires in 6 d 23 h, owner token:", ", owner anna\n"] {
         assert!(text(&list.stdout).contains(part), "{}", text(&list.stdout));
     }
 
@@ -525,11 +526,11 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     let register = std::path::Path::new(&data).join("authority/register");
     let bytes = fs::read(&register).expect("readable");
     fs::write(&register, &bytes[..bytes.len() - 2]).expect("writable");
-    assert_refused(&["token", "list", "--data", &data], 7, &["register", "not as it was written"]);
+    assert_refused(&["token", "list", "--data", &data], 7, &["register", "is damaged"]);
 }
 
 #[test]
-fn help_completions_and_man_pages_are_data() {
+fn help_completions_and_man_pages_are_written_to_stdout() {
     for arguments in [
         &["--help"][..],
         &["count", "--help"],

@@ -1,14 +1,16 @@
-//! The program as its users run it, its documents, and the layers of its source.
+//! Tests of the program as its users run it, of its documentation, and of the layers of its source.
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod answers_on_the_command_line;
-mod certificates_are_believed_only_if_they_prove;
+mod both_checkers_agree;
 mod command_line;
-mod documentation_can_be_followed;
-mod flags_come_from_files_and_variables;
-mod imports_run_downward_only;
-mod optimisation_on_the_command_line;
-mod the_terminal_is_given_back;
+mod documentation_is_consistent;
+mod flags_are_read_from_files_and_variables;
+mod modules_import_only_from_lower_layers;
+mod only_valid_certificates_are_accepted;
+mod optimisation_command_line;
+mod records_are_correct;
+mod solution_command_line;
+mod top_restores_the_terminal;
 mod worker_command_line;

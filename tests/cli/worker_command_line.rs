@@ -1,4 +1,4 @@
-//! `nqueens worker` says in one line, with a documented exit code, why it does not run.
+//! `nqueens worker` reports in one line, with a documented exit code, why it cannot run.
 
 use crate::support;
 
@@ -8,25 +8,25 @@ use std::process::Stdio;
 use support::Coordinator;
 use support::program::{self, Scratch, nqueens};
 
-/// `nqueens worker` refuses with this code and one line on stderr that has these words.
+/// Asserts that `nqueens worker` refuses with this exit code and one line that contains `words`.
 fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
     let arguments: Vec<&str> = ["worker"].iter().chain(arguments).copied().collect();
     program::assert_refused(&arguments, code, words);
 }
 
 #[test]
-fn wrong_usage_is_said_in_one_line() {
+fn wrong_usage_is_reported_in_one_line() {
     for (arguments, words) in [
         (&[][..], &["--join"][..]),
         (&["--join", "http://x"], &["'http://x' is not an address", "HOST:PORT"]),
         (&["--join", "h:1", "--token", "abc"], &["nqt1."]),
         (&["--join", "h:1", "--name", "My Worker"], &["is not a name"]),
         (&["--join", "h:1", "--device", "tpu"], &["not a choice of devices"]),
-        (&["--join", "h:1", "--threads", "0"], &["not a number of threads"]),
+        (&["--join", "h:1", "--threads", "0"], &["invalid number of threads"]),
         (&["--join", "h:1", "--kernel", "magic"], &["not a kernel"]),
         (&["--join", "h:1", "--hours", "8-18"], &["HH:MM-HH:MM"]),
         (&["--join", "h:1", "--max-temperature", "-3"], &["20 to 120"]),
-        (&["--join", "h:1", "--drain-timeout", "soon"], &["not a time"]),
+        (&["--join", "h:1", "--drain-timeout", "soon"], &["invalid time"]),
         (&["--join", "h:1", "--log-format", "xml"], &["text", "json"]),
     ] {
         assert_refused(arguments, 2, words);
@@ -34,7 +34,7 @@ fn wrong_usage_is_said_in_one_line() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_sent() {
+fn impossible_options_are_refused_before_anything_is_sent() {
     let scratch = Scratch::new("refused");
     let data = scratch.file("worker");
     let quiet = ["--log-level", "error", "--data", &data];
@@ -65,7 +65,7 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_named() {
+fn an_unusable_folder_is_named() {
     let scratch = Scratch::new("folder");
     let file = scratch.file("a-file");
     std::fs::write(&file, "no folder").expect("writable");
@@ -90,10 +90,10 @@ fn a_folder_that_cannot_be_used_is_named() {
 
 #[cfg(unix)]
 #[test]
-fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
+fn a_worker_waits_for_an_absent_coordinator_and_stops_cleanly_on_request() {
     use std::io::{BufRead, BufReader};
     let scratch = Scratch::new("away");
-    // Nobody listens there once this is dropped.
+    // Nothing listens at this address after the listener is dropped.
     let address = TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())
         .expect("a free port")
@@ -107,14 +107,16 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
             .spawn()
             .expect("the program starts");
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-    // It says that it cannot reach it, and goes on.
-    let said = lines.by_ref().map(|line| line.expect("UTF-8")).find(|line| line.contains("WARN"));
-    let said: serde_json::Value =
-        serde_json::from_str(&said.expect("a warning")).expect("a line is one JSON object");
-    assert_eq!(said["address"], address);
+    // It reports that the coordinator is unreachable, and continues.
+    let message =
+        lines.by_ref().map(|line| line.expect("UTF-8")).find(|line| line.contains("WARN"));
+    let message: serde_json::Value =
+        serde_json::from_str(&message.expect("a warning")).expect("a line is one JSON object");
+    assert_eq!(message["address"], address);
     let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("a child of ours");
-    // Until it closes its stderr.
+    rustix::process::kill_process(id, rustix::process::Signal::TERM)
+        .expect("our own child process");
+    // Read until it closes its stderr.
     lines.for_each(drop);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0));
@@ -123,8 +125,9 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
     assert_eq!((&report["units"], &report["undelivered"]), (&0.into(), &0.into()));
 }
 
-/// What `nqueens worker` says before it ends by itself, in a folder of its own.
-fn ended(scratch: &Scratch, arguments: &[&str]) -> (Option<i32>, String) {
+/// Runs `nqueens worker` in a folder of its own until it ends. Returns its exit code and its
+/// stderr.
+fn run_to_end(scratch: &Scratch, arguments: &[&str]) -> (Option<i32>, String) {
     let data = scratch.file("worker");
     let fixed =
         ["worker", "--device", "cpu", "--threads", "1", "--log-level", "error", "--data", &data];
@@ -133,27 +136,30 @@ fn ended(scratch: &Scratch, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_worker_that_speaks_otherwise_than_its_coordinator_is_told_what_to_say() {
+fn a_mismatch_of_tls_between_worker_and_coordinator_is_reported_with_a_remedy() {
     let scratch = Scratch::new("otherwise");
     let locked = scratch.path("locked");
     support::authority(&locked);
     let locked = Coordinator::start(&locked, &[]);
     let open = Coordinator::start(&scratch.path("open"), &[]);
 
-    let (code, said) = ended(&scratch, &["--join", &locked.address.to_string()]);
-    assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
-    assert!(said.contains("without TLS") && said.contains("--token"), "{said}");
+    let (code, message) = run_to_end(&scratch, &["--join", &locked.address.to_string()]);
+    assert_eq!((code, message.lines().count()), (Some(8), 1), "{message}");
+    assert!(message.contains("without TLS") && message.contains("--token"), "{message}");
 
     let token = program::printed(&["token", "create", "--data", locked.data()]);
-    let (code, said) =
-        ended(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
-    assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
-    assert!(said.contains("does not speak TLS") && said.contains("leave --token out"), "{said}");
+    let (code, message) =
+        run_to_end(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
+    assert_eq!((code, message.lines().count()), (Some(8), 1), "{message}");
+    assert!(
+        message.contains("does not speak TLS") && message.contains("omit --token"),
+        "{message}"
+    );
 
-    // The token is as good as before, where it is from.
-    let (code, said) = ended(
+    // The refused token is still valid for the coordinator that issued it.
+    let (code, message) = run_to_end(
         &scratch,
         &["--join", &locked.address.to_string(), "--token", token.trim(), "--exit-when-idle"],
     );
-    assert_eq!((code, &said[..]), (Some(0), ""));
+    assert_eq!((code, &message[..]), (Some(0), ""));
 }

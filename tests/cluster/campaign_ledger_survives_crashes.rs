@@ -1,4 +1,5 @@
-//! The ledger of a campaign keeps what it acknowledged, and believes nothing that is not as it was written.
+//! The ledger of a campaign keeps what it acknowledged, and rejects everything that differs from
+//! what was written.
 //!
 //! A failing test prints its seed; `NQUEENS_TEST_SEED` replays it.
 
@@ -13,10 +14,10 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::ledger::{
-    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobState, JobSubmitted, JobTotals,
-    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone,
-    UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check,
-    export, show,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobSubmitted, JobTotals,
+    LedgerCorruption, LedgerError, Loaded, Note, Phase, PhaseChanged, Recount, SpotCheck, SubSums,
+    UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
+    WorkerSeen, check, export, show,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
@@ -28,9 +29,9 @@ struct Seed(u64);
 
 impl Seed {
     fn new() -> Self {
-        let told = std::env::var("NQUEENS_TEST_SEED").ok();
+        let given = std::env::var("NQUEENS_TEST_SEED").ok();
         Self(
-            told.map_or_else(
+            given.map_or_else(
                 || fastrand::u64(..),
                 |seed| seed.parse().expect("a seed is a number"),
             ),
@@ -50,7 +51,7 @@ impl Drop for Seed {
     }
 }
 
-/// A folder of its own.
+/// A temporary folder, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -76,11 +77,11 @@ impl Drop for Scratch {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))
 }
 
-/// The files of a ledger as they lie on the disk.
+/// The bytes of the files of a ledger.
 #[derive(Clone, PartialEq)]
 struct Image {
     main: Vec<u8>,
@@ -92,18 +93,18 @@ impl Image {
     fn of(path: &Path) -> Self {
         Self {
             main: fs::read(path).expect("there is a ledger"),
-            journal: fs::read(beside(path, "-wal")).ok(),
-            mark: fs::read(beside(path, ".lock")).ok(),
+            journal: fs::read(with_suffix(path, "-wal")).ok(),
+            mark: fs::read(with_suffix(path, ".lock")).ok(),
         }
     }
 
     fn put(&self, path: &Path) {
         fs::write(path, &self.main).expect("there is room");
-        let _ = fs::remove_file(beside(path, "-shm"));
+        let _ = fs::remove_file(with_suffix(path, "-shm"));
         for (ending, bytes) in [("-wal", &self.journal), (".lock", &self.mark)] {
             match bytes {
-                Some(bytes) => fs::write(beside(path, ending), bytes).expect("there is room"),
-                None => drop(fs::remove_file(beside(path, ending))),
+                Some(bytes) => fs::write(with_suffix(path, ending), bytes).expect("there is room"),
+                None => drop(fs::remove_file(with_suffix(path, ending))),
             }
         }
     }
@@ -115,7 +116,7 @@ fn job(n: usize) -> Job {
 
 const UNITS: u64 = 24;
 
-/// The hashes of the jobs that stories are about, the last of which is never submitted.
+/// The hashes of the jobs that histories are about. The last one is never submitted.
 static JOBS: LazyLock<Vec<JobHash>> = LazyLock::new(|| (8..12).map(|n| job(n).hash()).collect());
 
 fn submitted(n: usize) -> Entry {
@@ -154,7 +155,7 @@ fn done(job: JobHash, unit: u64, solutions: u128) -> Entry {
             1 => Some(DrawnChecks { peer: None, audit: None }),
             _ => Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: Some(CheckDepth::Full) }),
         },
-        // As thirds of which none fits in a number of JSON.
+        // As thirds, none of which fits in a JSON number.
         sub_sums: SubSums(if unit % 3 == 2 { vec![3 * solutions, 0] } else { Vec::new() }),
         at_ms: u64::MAX,
     })
@@ -203,15 +204,15 @@ fn spot_check(job: JobHash, unit: u64, sum: u128, agrees: bool) -> Entry {
 }
 
 fn state(job: JobHash, state: Phase) -> Entry {
-    Entry::JobState(JobState { job, state, at_ms: 77 })
+    Entry::JobState(PhaseChanged { job, state, at_ms: 77 })
 }
 
-/// What entries mean, in the plainest way: the whole history, gone through anew for each question.
+/// The plainest model of a ledger: it goes through the whole history again for each question.
 #[derive(Clone, Default)]
 struct Model(Vec<Entry>);
 
 impl Model {
-    /// The place of the result in force.
+    /// Returns the current result of a unit and its position.
     fn result(&self, job: JobHash, unit: u64) -> Option<(usize, &UnitDone)> {
         let mut found = None;
         for (place, entry) in self.0.iter().enumerate() {
@@ -307,7 +308,7 @@ impl Model {
         })
     }
 
-    /// The file holds exactly this.
+    /// Asserts that the file holds exactly the entries and sums of this model.
     fn assert_is(&self, file: &mut CampaignFile) {
         assert_eq!(file.entries(), self.0.len() as u64);
         let mut jobs = Vec::new();
@@ -382,8 +383,8 @@ fn contents(file: &mut CampaignFile) -> Result<Vec<Loaded>, LedgerError> {
     Ok(all)
 }
 
-/// Anything that could happen; `wild` things, too, that may not.
-fn anything(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
+/// Returns a random entry. With `wild`, it may also be an invalid one.
+fn random_entry(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
     let job = JOBS[rng.usize(..if wild { 4 } else { 3 })];
     let unit = rng.u64(..UNITS + u64::from(wild));
     let bits = rng.u32(1..100);
@@ -426,8 +427,8 @@ fn anything(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
     }
 }
 
-/// A story that may be told: batches, all of which are right.
-fn story(seed: u64, batches: usize, most: usize) -> Vec<Vec<Entry>> {
+/// Returns a random valid history in batches.
+fn random_history(seed: u64, batches: usize, most: usize) -> Vec<Vec<Entry>> {
     let mut rng = Rng::with_seed(seed);
     let mut model = Model::default();
     let mut all = vec![vec![submitted(8), submitted(9), submitted(10)]];
@@ -435,7 +436,7 @@ fn story(seed: u64, batches: usize, most: usize) -> Vec<Vec<Entry>> {
     while all.len() < batches {
         let mut batch = Vec::new();
         for _ in 0..rng.usize(1..=most) {
-            let entry = anything(&mut rng, &model, false);
+            let entry = random_entry(&mut rng, &model, false);
             if model.accepts(&entry) {
                 model.0.push(entry.clone());
                 batch.push(entry);
@@ -448,19 +449,20 @@ fn story(seed: u64, batches: usize, most: usize) -> Vec<Vec<Entry>> {
     all
 }
 
-fn told(batches: &[Vec<Entry>]) -> Model {
+fn model_of(batches: &[Vec<Entry>]) -> Model {
     Model(batches.concat())
 }
 
-/// A ledger with a short story in it, while it is open: journal and all. And the same after it was closed.
+/// Creates a ledger with a short history. Returns its files while it is open, with the journal, and
+/// after it was closed, and its contents.
 fn images(scratch: &Scratch, seed: u64) -> (Image, Image, Vec<Loaded>) {
     let path = scratch.file();
     let mut file = CampaignFile::open(&path).expect("a new file");
-    let story = story(seed, 12, 12);
-    for batch in &story {
-        file.append(batch).expect("right ones");
+    let history = random_history(seed, 12, 12);
+    for batch in &history {
+        file.append(batch).expect("valid entries");
     }
-    told(&story).assert_is(&mut file);
+    model_of(&history).assert_is(&mut file);
     let contents = contents(&mut file).expect("reads back");
     let open = Image::of(&path);
     assert!(open.journal.as_ref().is_some_and(|journal| journal.len() > 10_000));
@@ -470,28 +472,31 @@ fn images(scratch: &Scratch, seed: u64) -> (Image, Image, Vec<Loaded>) {
     (open, closed, contents)
 }
 
-/// The files yield exactly this or are refused with one line, and are then as they were. True if they were refused.
-fn holds_or_refuses(image: &Image, path: &Path, expected: &[Loaded], whence: &str) -> bool {
+/// Asserts that the files yield exactly these contents, or are refused with one line and left
+/// unchanged. Returns whether they were refused.
+fn is_refused_or_unchanged(image: &Image, path: &Path, expected: &[Loaded], case: &str) -> bool {
     image.put(path);
     let read = CampaignFile::open(path).and_then(|mut file| contents(&mut file));
     match read {
         Ok(found) => {
-            assert_eq!(found, expected, "{whence} was believed");
+            assert_eq!(found, expected, "{case} was accepted");
             false
         }
         Err(
-            error @ (LedgerError::InUse(_) | LedgerError::Io { .. } | LedgerError::Refused { .. }),
+            error @ (LedgerError::InUse(_)
+            | LedgerError::Io { .. }
+            | LedgerError::InvalidEntry { .. }),
         ) => {
-            panic!("{whence}: another reason was given: {error}")
+            panic!("{case}: unexpected error: {error}")
         }
         Err(error) => {
             let message = error.to_string();
-            assert!(!message.contains('\n'), "{whence}: {message}");
+            assert!(!message.contains('\n'), "{case}: {message}");
             let left = Image::of(path);
-            assert!(left.main == image.main, "{whence}: the file was changed: {message}");
+            assert!(left.main == image.main, "{case}: the file was changed: {message}");
             assert!(
                 left.journal.unwrap_or_default() == image.journal.clone().unwrap_or_default(),
-                "{whence}: the journal was changed: {message}"
+                "{case}: the journal was changed: {message}"
             );
             true
         }
@@ -500,7 +505,8 @@ fn holds_or_refuses(image: &Image, path: &Path, expected: &[Loaded], whence: &st
 
 // ---------------------------------------------------------------- crashes
 
-/// This program again, as the one test named, which does something only if it is told where.
+/// Returns a command that runs a test of this program in a child process. Such a test does nothing
+/// unless it is given a path.
 fn child(test: &str, path: &Path, seed: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     // Tests are named by their module below the crate.
@@ -511,84 +517,86 @@ fn child(test: &str, path: &Path, seed: u64) -> Command {
     command
 }
 
-/// Where a child is to work, and its seed; none in a parent.
-fn orders() -> Option<(PathBuf, u64)> {
+/// Returns the path and the seed given to a child process; `None` in the parent.
+fn child_task() -> Option<(PathBuf, u64)> {
     let path = std::env::var_os("NQUEENS_LEDGER_CHILD")?;
     let seed = std::env::var("NQUEENS_LEDGER_SEED").ok()?.parse().ok()?;
     Some((path.into(), seed))
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-const CHAPTERS: usize = 1500;
+const BATCHES: usize = 1500;
 
 #[test]
 fn child_that_writes_until_it_is_killed() {
-    let Some((path, seed)) = orders() else { return };
-    let story = story(seed, CHAPTERS, 9);
-    say("\nready");
+    let Some((path, seed)) = child_task() else { return };
+    let history = random_history(seed, BATCHES, 9);
+    print_line("\nready");
     let mut file = CampaignFile::open(&path).expect("sound after every kill");
-    let told_before = chapters_in(&story, file.entries()).expect("whole batches only");
-    for (number, batch) in story.iter().enumerate().skip(told_before) {
-        file.append(batch).expect("right ones");
-        say(&format!("kept {}", number + 1));
+    let committed = batches_in(&history, file.entries()).expect("whole batches only");
+    for (number, batch) in history.iter().enumerate().skip(committed) {
+        file.append(batch).expect("valid entries");
+        print_line(&format!("kept {}", number + 1));
     }
 }
 
-/// How many batches make that many entries; none if they end within one.
-fn chapters_in(story: &[Vec<Entry>], entries: u64) -> Option<usize> {
+/// Returns the number of batches with that many entries in all; `None` if they end within a batch.
+fn batches_in(history: &[Vec<Entry>], entries: u64) -> Option<usize> {
     let mut sum = 0;
-    let mut ends = std::iter::once(0).chain(story.iter().map(|batch| {
+    let mut ends = std::iter::once(0).chain(history.iter().map(|batch| {
         sum += batch.len() as u64;
         sum
     }));
     ends.position(|end| end == entries)
 }
 
-/// Kills a writer `delay` after it said that it is ready; returns the last batch that it was told is kept.
+/// Kills a writer `delay` after it reported that it is ready. Returns the number of the last batch
+/// that it acknowledged.
 fn run_and_kill(mut writer: Child, delay: Duration) -> usize {
     let mut lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
     assert!(lines.any(|line| line.is_ok_and(|line| line == "ready")), "the writer did not start");
     std::thread::sleep(delay);
-    writer.kill().expect("a child of ours");
-    writer.wait().expect("a child of ours");
+    writer.kill().expect("our own child process");
+    writer.wait().expect("our own child process");
     let kept =
         lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse().ok());
     kept.last().unwrap_or(0)
 }
 
 #[test]
-fn a_kill_at_any_moment_loses_no_acknowledged_batch_and_halves_none() {
+fn a_kill_at_any_moment_loses_no_acknowledged_batch_and_splits_none() {
     let seed = Seed::new();
     let mut rng = seed.rng();
     let scratch = Scratch::new("kill");
-    let story = story(seed.0, CHAPTERS, 9);
+    let history = random_history(seed.0, BATCHES, 9);
     let mut acknowledged = 0;
-    // The last round after which the file was looked at. Each kill since may have come between a batch and its acknowledgement.
-    let mut looked_at = 0;
+    // The last round after which the file was checked. Each kill since then may have come between a
+    // commit and its acknowledgement.
+    let mut checked_at = 0;
     let mut round = 0;
-    // However slow the disk is, some batches are to be among it.
+    // Some batches must be acknowledged, however slow the disk is.
     while round < 40 || acknowledged <= 20 {
         round += 1;
-        assert!(round < 1000, "the writers get nowhere: {acknowledged}");
+        assert!(round < 1000, "the writers make no progress: {acknowledged}");
         let mut writer = child("child_that_writes_until_it_is_killed", &scratch.file(), seed.0);
         let magnitude = rng.u32(5..18);
         let delay = Duration::from_micros(rng.u64(..1 << magnitude));
         let kept = run_and_kill(writer.spawn().expect("this program starts"), delay);
         acknowledged = acknowledged.max(kept);
-        // Sometimes the next writer is the one that finds what the kill has left.
+        // Sometimes the next writer finds what the kill has left, rather than this process.
         if rng.u8(..3) == 0 {
             continue;
         }
         let mut file = CampaignFile::open(&scratch.file()).expect("sound after every kill");
-        let found = chapters_in(&story, file.entries()).expect("whole batches only");
-        let possible = acknowledged..=acknowledged + (round - looked_at);
+        let found = batches_in(&history, file.entries()).expect("whole batches only");
+        let possible = acknowledged..=acknowledged + (round - checked_at);
         assert!(possible.contains(&found), "round {round}: {found}, not in {possible:?}");
-        looked_at = round;
-        told(&story[..found]).assert_is(&mut file);
+        checked_at = round;
+        model_of(&history[..found]).assert_is(&mut file);
         acknowledged = found;
     }
     let report = check(&scratch.file()).expect("readable");
@@ -596,7 +604,7 @@ fn a_kill_at_any_moment_loses_no_acknowledged_batch_and_halves_none() {
 }
 
 #[test]
-fn the_lock_of_a_killed_writer_is_free_and_that_of_a_living_one_is_not() {
+fn the_lock_of_a_killed_writer_is_free_and_that_of_a_running_one_is_not() {
     let seed = Seed::new();
     let scratch = Scratch::new("lock");
     let mut writer = child("child_that_writes_until_it_is_killed", &scratch.file(), seed.0);
@@ -607,29 +615,29 @@ fn the_lock_of_a_killed_writer_is_free_and_that_of_a_living_one_is_not() {
     assert!(
         matches!(refused, LedgerError::InUse(_)) && refused.to_string().contains("another process")
     );
-    // By another name it is the same ledger.
+    // A symbolic link leads to the same ledger.
     #[cfg(unix)]
     {
         let name = scratch.0.join("link");
         std::os::unix::fs::symlink(scratch.file(), &name).expect("a link");
         assert!(matches!(CampaignFile::open(&name), Err(LedgerError::InUse(_))));
     }
-    // Readers read on, and see whole batches.
-    let story = story(seed.0, CHAPTERS, 9);
+    // Readers still work, and see complete batches.
+    let history = random_history(seed.0, BATCHES, 9);
     for _ in 0..5 {
         let report = check(&scratch.file()).expect("readable while it is written");
         assert!(report.sound, "{report:?}");
-        assert!(chapters_in(&story, report.entries).is_some_and(|chapters| chapters >= 3));
+        assert!(batches_in(&history, report.entries).is_some_and(|batches| batches >= 3));
         assert!(show(&scratch.file()).expect("readable").entries >= report.entries);
         let mut out = Vec::new();
         assert!(export(&scratch.file(), None, &mut out).expect("readable") >= report.entries);
     }
-    writer.kill().expect("a child of ours");
-    writer.wait().expect("a child of ours");
+    writer.kill().expect("our own child process");
+    writer.wait().expect("our own child process");
     CampaignFile::open(&scratch.file()).expect("free again");
 }
 
-// ---------------------------------------------------------------- damage
+// ---------------------------------------------------------------- corruption
 
 #[test]
 fn a_flipped_bit_anywhere_is_harmless_or_refused() {
@@ -638,7 +646,7 @@ fn a_flipped_bit_anywhere_is_harmless_or_refused() {
     let scratch = Scratch::new("flip");
     let (open, closed, expected) = images(&scratch, seed.0);
     let mut refused = 0;
-    // All of SQLite's own header, and some of everything else.
+    // All of SQLite's own header, and a sample of everything else.
     let header = (0..100).map(|byte| (byte, byte as u32 % 8));
     let anywhere = (0..1500).map(|_| (rng.usize(..closed.main.len()), rng.u32(..8)));
     for (position, bit) in header.chain(anywhere).collect::<Vec<_>>() {
@@ -647,27 +655,27 @@ fn a_flipped_bit_anywhere_is_harmless_or_refused() {
         if rng.bool() {
             image.mark = None;
         }
-        let whence = format!("byte {position}, bit {bit}");
-        refused += usize::from(holds_or_refuses(&image, &scratch.file(), &expected, &whence));
+        let case = format!("byte {position}, bit {bit}");
+        refused += usize::from(is_refused_or_unchanged(&image, &scratch.file(), &expected, &case));
     }
     assert!(refused > 500, "only {refused} flips of the file were seen");
-    // In the journal of a writer that was killed: the mark knows how much there was.
+    // In the journal of a killed writer: the commit mark has its length.
     let (mut refused, length) = (0, open.journal.as_ref().map_or(0, Vec::len));
     for _ in 0..1000 {
         let (position, bit) = (rng.usize(..length), rng.u32(..8));
         let mut image = open.clone();
         image.journal.as_mut().expect("a journal")[position] ^= 1 << bit;
-        let whence = format!("byte {position} of the journal, bit {bit}");
-        refused += usize::from(holds_or_refuses(&image, &scratch.file(), &expected, &whence));
+        let case = format!("byte {position} of the journal, bit {bit}");
+        refused += usize::from(is_refused_or_unchanged(&image, &scratch.file(), &expected, &case));
     }
     assert!(refused > 500, "only {refused} flips of the journal were seen");
-    // In the mark: less is known then, and nothing else.
+    // In the commit mark: then it is ignored, and nothing else changes.
     let length = open.mark.as_ref().map_or(0, Vec::len);
     for position in 0..length {
         let mut image = open.clone();
         image.mark.as_mut().expect("a mark")[position] ^= 1 << rng.u32(..8);
-        let whence = format!("byte {position} of the mark");
-        assert!(!holds_or_refuses(&image, &scratch.file(), &expected, &whence), "{whence}");
+        let case = format!("byte {position} of the mark");
+        assert!(!is_refused_or_unchanged(&image, &scratch.file(), &expected, &case), "{case}");
     }
 }
 
@@ -680,14 +688,15 @@ fn a_file_cut_at_any_length_is_refused() {
     let lengths =
         (0..closed.main.len()).step_by(512).flat_map(|length| [length, length + 1, length + 511]);
     for length in lengths.filter(|&length| length < closed.main.len()).collect::<Vec<_>>() {
-        // What is missing is read as zeros. Where zeros were cut off, nothing is lost, and the file may hold.
+        // Missing bytes are read as zeros. Where zeros were cut off, nothing is lost, and the file
+        // may be accepted.
         let lost = closed.main[length..].iter().any(|&byte| byte != 0);
         for mark in [closed.mark.clone(), None] {
             let image = Image { main: closed.main[..length].to_vec(), mark, journal: None };
-            let whence =
+            let case =
                 format!("{length} of {} bytes, mark {}", closed.main.len(), image.mark.is_some());
-            let refused = holds_or_refuses(&image, &scratch.file(), &expected, &whence);
-            assert!(refused || !lost, "{whence}");
+            let refused = is_refused_or_unchanged(&image, &scratch.file(), &expected, &case);
+            assert!(refused || !lost, "{case}");
         }
     }
     let journal = open.journal.clone().expect("a journal");
@@ -695,29 +704,29 @@ fn a_file_cut_at_any_length_is_refused() {
     lengths.extend((0..200).map(|_| rng.usize(..journal.len())));
     for length in lengths {
         let image = Image { journal: Some(journal[..length].to_vec()), ..open.clone() };
-        let whence = format!("{length} of {} bytes of the journal", journal.len());
-        assert!(holds_or_refuses(&image, &scratch.file(), &expected, &whence), "{whence}");
+        let case = format!("{length} of {} bytes of the journal", journal.len());
+        assert!(is_refused_or_unchanged(&image, &scratch.file(), &expected, &case), "{case}");
     }
-    for (image, whence) in [
+    for (image, case) in [
         (Image { journal: None, ..open.clone() }, "no journal"),
         (Image { main: Vec::new(), ..closed.clone() }, "nothing left"),
         (Image { main: Vec::new(), mark: None, ..closed.clone() }, "nothing left, no mark"),
         (Image { main: Vec::new(), ..open.clone() }, "only a journal"),
     ] {
-        assert!(holds_or_refuses(&image, &scratch.file(), &expected, whence), "{whence}");
+        assert!(is_refused_or_unchanged(&image, &scratch.file(), &expected, case), "{case}");
     }
-    // The whole, moved without its mark, is as good as it was.
+    // A complete ledger that was moved without its commit mark is valid.
     for image in [open, closed] {
         let image = Image { mark: None, ..image };
-        assert!(!holds_or_refuses(&image, &scratch.file(), &expected, "no mark"));
+        assert!(!is_refused_or_unchanged(&image, &scratch.file(), &expected, "no mark"));
     }
 }
 
 #[test]
-fn a_ledger_that_vanished_is_not_begun_anew_behind_its_users_back() {
+fn a_missing_ledger_is_not_silently_recreated() {
     let scratch = Scratch::new("vanished");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-    file.append(&[submitted(8)]).expect("right");
+    file.append(&[submitted(8)]).expect("a valid entry");
     drop(file);
     fs::remove_file(scratch.file()).expect("there was one");
     let refused = CampaignFile::open(&scratch.file()).expect_err("something was acknowledged");
@@ -726,11 +735,11 @@ fn a_ledger_that_vanished_is_not_begun_anew_behind_its_users_back() {
         matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == lost),
         "{refused}"
     );
-    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there was one");
+    fs::remove_file(with_suffix(&scratch.file(), ".lock")).expect("there was one");
     assert_eq!(CampaignFile::open(&scratch.file()).expect("on purpose").entries(), 0);
 }
 
-/// Rows changed by somebody who has SQLite.
+/// Restores the files and changes rows with SQLite.
 fn tampered(scratch: &Scratch, image: &Image, sql: &str) {
     image.put(&scratch.file());
     let connection = rusqlite::Connection::open(scratch.file()).expect("SQLite reads it");
@@ -738,15 +747,15 @@ fn tampered(scratch: &Scratch, image: &Image, sql: &str) {
 }
 
 #[test]
-fn rows_that_were_changed_removed_or_exchanged_are_noticed() {
+fn changed_removed_or_exchanged_rows_are_detected() {
     let seed = Seed::new();
     let scratch = Scratch::new("tampered");
     let (_, closed, expected) = images(&scratch, seed.0);
     let older = Scratch::new("tampered-older");
     let mut file = CampaignFile::open(&older.file()).expect("a new file");
-    // As it was when nothing was counted yet: later sums are others.
-    for batch in &story(seed.0, 1, 12) {
-        file.append(batch).expect("right ones");
+    // The state before any unit was counted, so that later sums differ.
+    for batch in &random_history(seed.0, 1, 12) {
+        file.append(batch).expect("valid entries");
     }
     drop(file);
     let attach = format!("ATTACH '{}' AS older;", older.text());
@@ -770,13 +779,13 @@ fn rows_that_were_changed_removed_or_exchanged_are_noticed() {
         ("DROP TABLE totals", 7),
         ("CREATE INDEX by_body ON entry (body)", 7),
         (old_head.as_str(), 7),
-        // Each row is right by itself: it is the sums that disagree.
+        // Each row is valid by itself, but the sums disagree.
         (old_totals.as_str(), 6),
     ];
     for (sql, code) in cases {
         tampered(&scratch, &closed, sql);
         let image = Image::of(&scratch.file());
-        assert!(holds_or_refuses(&image, &scratch.file(), &expected, sql), "{sql}");
+        assert!(is_refused_or_unchanged(&image, &scratch.file(), &expected, sql), "{sql}");
         image.put(&scratch.file());
         let report = check(&scratch.file()).expect("readable");
         assert!(!report.sound && report.as_written == (code == 6), "{sql}: {report:?}");
@@ -788,26 +797,26 @@ fn rows_that_were_changed_removed_or_exchanged_are_noticed() {
     let newer = CampaignFile::open(&scratch.file()).expect_err("of a later version");
     assert!(matches!(newer, LedgerError::Newer { found: 2, known: 1, .. }), "{newer}");
     assert!(matches!(check(&scratch.file()), Err(LedgerError::Newer { .. })));
-    // An older copy of the same ledger, put in its place.
+    // An older copy of the same ledger in its place.
     let older = Image { mark: closed.mark.clone(), ..Image::of(&older.file()) };
-    assert!(holds_or_refuses(&older, &scratch.file(), &expected, "an older copy"));
+    assert!(is_refused_or_unchanged(&older, &scratch.file(), &expected, "an older copy"));
 }
 
 #[test]
-fn another_ledger_in_the_place_of_one_is_noticed() {
+fn another_ledger_in_its_place_is_detected() {
     let scratch = Scratch::new("exchanged");
     let mut images = Vec::new();
     for n in [8, 9] {
         let path = scratch.0.join(n.to_string());
         let mut file = CampaignFile::open(&path).expect("a new file");
-        file.append(&[submitted(n)]).expect("right");
+        file.append(&[submitted(n)]).expect("a valid entry");
         drop(file);
         images.push(Image::of(&path));
     }
     let exchanged = Image { mark: images[1].mark.clone(), ..images[0].clone() };
     exchanged.put(&scratch.file());
     let refused = CampaignFile::open(&scratch.file()).expect_err("another history");
-    let another = LedgerCorruption::AnotherHistory(1);
+    let another = LedgerCorruption::Diverged(1);
     assert!(
         matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another),
         "{refused}"
@@ -815,16 +824,16 @@ fn another_ledger_in_the_place_of_one_is_noticed() {
 }
 
 #[test]
-fn what_is_no_ledger_is_refused_and_left_alone() {
+fn a_file_that_is_not_a_ledger_is_refused_and_left_unchanged() {
     let scratch = Scratch::new("foreign");
     let foreign = scratch.0.join("foreign");
     let connection = rusqlite::Connection::open(&foreign).expect("a new file");
     connection.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1)").expect("works");
     drop(connection);
-    let sqlite = fs::read(&foreign).expect("there");
+    let sqlite = fs::read(&foreign).expect("it exists");
     for bytes in [&b"hello\n"[..], &[0; 5000], &[0xff; 100], b"SQLite format 3\0", &sqlite] {
         let image = Image { main: bytes.to_vec(), journal: None, mark: None };
-        assert!(holds_or_refuses(&image, &scratch.file(), &[], "something else"));
+        assert!(is_refused_or_unchanged(&image, &scratch.file(), &[], "something else"));
         assert!(check(&scratch.file()).is_err() && show(&scratch.file()).is_err());
     }
     for path in [scratch.0.clone(), scratch.0.join("no/such/folder/ledger")] {
@@ -838,16 +847,16 @@ fn what_is_no_ledger_is_refused_and_left_alone() {
     assert!(!scratch.0.join("nothing").exists());
 }
 
-// ---------------------------------------------------------------- what may be written
+// ---------------------------------------------------------------- validation
 
 #[test]
-fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
+fn an_invalid_entry_is_refused_with_its_whole_batch() {
     let scratch = Scratch::new("refused");
     let path = scratch.file();
     let mut file = CampaignFile::open(&path).expect("a new file");
     let (a, b) = (JOBS[0], JOBS[1]);
     let mut model = Model(vec![submitted(8), done(a, 0, 92), done(a, 1, 7), poisoned(a, 5)]);
-    file.append(&model.0).expect("right ones");
+    file.append(&model.0).expect("valid entries");
     let mut lying = tally(92);
     lying = Tally::from_parts(lying.thirds() - 3, lying.residues(), 0);
     let with = |change: &dyn Fn(&mut UnitDone)| {
@@ -897,13 +906,13 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
         [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
     let is = |error: LedgerError, place: usize, because: &InvalidEntry| {
         assert!(!error.to_string().contains('\n'));
-        matches!(&error, LedgerError::Refused { place: p, refusal, .. } if *p == place && **refusal == *because)
+        matches!(&error, LedgerError::InvalidEntry { place: p, reason, .. } if *p == place && **reason == *because)
     };
     for (batch, because) in cases {
         let place = batch.len();
         let error = file.append(&batch).expect_err("may not follow");
         assert!(is(error, place, &because), "{because}");
-        // Whatever else the batch has is undone as well.
+        // The rest of the batch is undone as well.
         if place == 1 && !matches!(because, InvalidEntry::Unfinished { .. }) {
             let whole = [&right[..1], &right[1..2], &batch].concat();
             let error = file.append(&whole).expect_err("may not follow");
@@ -917,7 +926,7 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
     let error = file.append(&[with(&|unit| unit.tally = huge)]).expect_err("leaves 128 bits");
     assert!(error.to_string().contains("128 bits"), "{error}");
     model.assert_is(&mut file);
-    file.append(&right).expect("right ones");
+    file.append(&right).expect("valid entries");
     model.0.extend(right);
     model.assert_is(&mut file);
     drop(file);
@@ -926,7 +935,7 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
 }
 
 #[test]
-fn a_job_is_finished_only_when_all_of_it_is_there_and_open_again_when_a_result_is_taken_back() {
+fn a_job_finishes_only_when_complete_and_reopens_when_a_result_is_voided() {
     let scratch = Scratch::new("finished");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
     let a = JOBS[0];
@@ -949,10 +958,10 @@ fn a_job_is_finished_only_when_all_of_it_is_there_and_open_again_when_a_result_i
 }
 
 #[test]
-fn a_total_in_broken_thirds_finishes_no_job() {
+fn a_total_that_is_not_a_whole_number_finishes_no_job() {
     let scratch = Scratch::new("thirds");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-    file.append(&[submitted(8)]).expect("right");
+    file.append(&[submitted(8)]).expect("a valid entry");
     for unit in 0..UNITS {
         let Entry::UnitDone(mut result) = done(JOBS[0], unit, 1) else { unreachable!() };
         result.tally = Tally::from_parts(
@@ -963,19 +972,19 @@ fn a_total_in_broken_thirds_finishes_no_job() {
         file.append(&[Entry::UnitDone(result)]).expect("a unit may have broken thirds");
     }
     let error = file.append(&[state(JOBS[0], Phase::Finished)]).expect_err("25 thirds");
-    assert!(error.to_string().contains("no multiple of 3"), "{error}");
+    assert!(error.to_string().contains("not a multiple of 3"), "{error}");
 }
 
 #[test]
-fn somebody_who_writes_past_the_lock_stops_the_writer() {
+fn a_second_writer_that_bypasses_the_lock_stops_the_first() {
     let scratch = Scratch::new("underneath");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-    file.append(&[submitted(8)]).expect("right");
-    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there");
-    let mut second = CampaignFile::open(&scratch.file()).expect("nothing is left that could tell");
-    second.append(&[done(JOBS[0], 1, 1)]).expect("right");
+    file.append(&[submitted(8)]).expect("a valid entry");
+    fs::remove_file(with_suffix(&scratch.file(), ".lock")).expect("it exists");
+    let mut second = CampaignFile::open(&scratch.file()).expect("nothing is left that shows it");
+    second.append(&[done(JOBS[0], 1, 1)]).expect("a valid entry");
     let error = file.append(&[done(JOBS[0], 1, 1)]).expect_err("it is done already");
-    assert!(matches!(error, LedgerError::ChangedUnderneath(_)), "{error}");
+    assert!(matches!(error, LedgerError::ConcurrentWrite(_)), "{error}");
     drop(file);
     drop(second);
     assert!(check(&scratch.file()).expect("readable").sound);
@@ -984,18 +993,18 @@ fn somebody_who_writes_past_the_lock_stops_the_writer() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn any_history_reads_back_as_the_plain_model_has_it(seed in any::<u64>()) {
+    fn any_history_reads_back_as_in_the_model(seed in any::<u64>()) {
         let scratch = Scratch::new(&format!("model-{seed}"));
         let mut rng = Rng::with_seed(seed);
         let mut model = Model(vec![submitted(8)]);
         let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-        file.append(&model.0).expect("right");
+        file.append(&model.0).expect("a valid entry");
         for _ in 0..40 {
             let mut ahead = model.clone();
             let mut accepted = true;
             let mut batch = Vec::new();
             for _ in 0..rng.usize(1..8) {
-                let entry = anything(&mut rng, &ahead, true);
+                let entry = random_entry(&mut rng, &ahead, true);
                 if rng.u8(..12) > 0 && !ahead.accepts(&entry) {
                     continue;
                 }
@@ -1008,7 +1017,7 @@ proptest! {
                     prop_assert!(accepted, "{batch:?}");
                     model = ahead;
                 }
-                Err(LedgerError::Refused { .. }) => prop_assert!(!accepted, "{batch:?}"),
+                Err(LedgerError::InvalidEntry { .. }) => prop_assert!(!accepted, "{batch:?}"),
                 Err(other) => panic!("{other}"),
             }
             if rng.u8(..6) == 0 {
@@ -1025,25 +1034,26 @@ proptest! {
     }
 }
 
-// ---------------------------------------------------------------- disks
+// ---------------------------------------------------------------- full and read-only disks
 
 #[cfg(unix)]
 #[test]
 fn child_whose_disk_is_full() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Some((path, seed)) = orders() else { return };
-    let story = story(seed, CHAPTERS, 9);
+    let Some((path, seed)) = child_task() else { return };
+    let history = random_history(seed, BATCHES, 9);
     let mut file = CampaignFile::open(&path).expect("a new file");
     let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
     let mut model = Model::default();
     let mut refusals = 0;
-    for (number, batch) in story.iter().enumerate().take(400) {
+    for (number, batch) in history.iter().enumerate().take(400) {
         if number % 40 == 20 {
-            // No file may grow past this: any write that would is refused, the first part of it may be made.
-            let longest = fs::metadata(beside(&path, "-wal")).expect("a journal").len();
+            // No file may grow beyond this: such a write is refused, though its first part may be
+            // made.
+            let longest = fs::metadata(with_suffix(&path, "-wal")).expect("a journal").len();
             let room = seed % 9000 + number as u64 * 7;
             setrlimit(Resource::Fsize, Rlimit { current: Some(longest + room), maximum })
-                .expect("lower");
+                .expect("a lower limit");
         }
         if let Err(error) = file.append(batch) {
             refusals += 1;
@@ -1052,7 +1062,8 @@ fn child_whose_disk_is_full() {
             file.append(batch).expect_err("there is still no room");
             let read = check(&path).expect("readable");
             assert!(read.sound && read.entries == model.0.len() as u64, "{read:?}");
-            setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum }).expect("back again");
+            setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum })
+                .expect("the limit is restored");
             model.assert_is(&mut file);
             file.append(batch).expect("there is room again");
         }
@@ -1061,16 +1072,17 @@ fn child_whose_disk_is_full() {
     model.assert_is(&mut file);
     drop(file);
     model.assert_is(&mut CampaignFile::open(&path).expect("sound"));
-    say(&format!("\nrefused {refusals}"));
+    print_line(&format!("\nrefused {refusals}"));
 }
 
 #[cfg(unix)]
 #[test]
-fn a_full_disk_refuses_a_batch_whole_and_takes_it_when_there_is_room() {
+fn a_full_disk_refuses_a_whole_batch_and_accepts_it_once_there_is_space() {
     let seed = Seed::new();
     let scratch = Scratch::new("full");
     let plain = child("child_whose_disk_is_full", &scratch.file(), seed.0);
-    // A process that writes past its limit is killed, unless it ignores the signal; the shell can say so for it.
+    // A process that writes beyond its limit is killed unless it ignores the signal; the shell sets
+    // that.
     let mut command = Command::new("sh");
     command
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
@@ -1078,26 +1090,28 @@ fn a_full_disk_refuses_a_batch_whole_and_takes_it_when_there_is_room() {
         .args(plain.get_args());
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = command.output().expect("a shell");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let refusals = said.lines().find_map(|line| line.strip_prefix("refused ")?.parse::<u32>().ok());
-    assert!(refusals.is_some_and(|refusals| refusals >= 3), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
+    let refusals =
+        stdout.lines().find_map(|line| line.strip_prefix("refused ")?.parse::<u32>().ok());
+    assert!(refusals.is_some_and(|refusals| refusals >= 3), "{stdout}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn where_nothing_can_be_written_a_ledger_is_refused_with_the_reason() {
-    // Not even root writes there.
+fn an_unwritable_ledger_is_refused_with_the_reason() {
+    // Not even root can write there.
     let error = CampaignFile::open(Path::new("/proc/self/campaign")).expect_err("no disk");
     assert!(matches!(error, LedgerError::Io { action: "opened for writing", .. }), "{error}");
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("read-only");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-    file.append(&[submitted(8)]).expect("right");
+    file.append(&[submitted(8)]).expect("a valid entry");
     drop(file);
-    let allow =
-        |mode| fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).expect("ours");
-    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there");
+    let allow = |mode| {
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).expect("permitted")
+    };
+    fs::remove_file(with_suffix(&scratch.file(), ".lock")).expect("it exists");
     allow(0o555);
     let is_root = fs::write(scratch.0.join("probe"), "x").is_ok();
     let opened = CampaignFile::open(&scratch.file()).map(drop);
@@ -1122,7 +1136,7 @@ fn the_command_reads_a_ledger_that_is_being_written() {
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
     let history =
         [submitted(8), submitted(9), done(JOBS[0], 1, 5), done(JOBS[1], 2, 6), voided(JOBS[1], 2)];
-    file.append(&history).expect("right");
+    file.append(&history).expect("a valid entry");
     let path = scratch.text();
     let json = |arguments: &[&str]| -> Value {
         let output = nqueens(arguments);
@@ -1151,7 +1165,7 @@ fn the_command_reads_a_ledger_that_is_being_written() {
     }
     let text = nqueens(&["ledger", "check", &path]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("5 entries of 2 jobs"), "{text:?}");
-    file.append(&[done(JOBS[0], 2, 5)]).expect("the writer goes on");
+    file.append(&[done(JOBS[0], 2, 5)]).expect("the writer continues");
     let nowhere = JOBS[3].to_string();
     for (arguments, code) in [
         (vec!["ledger", "export", &path, "--job", "12"], 2),

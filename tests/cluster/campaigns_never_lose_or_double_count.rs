@@ -1,40 +1,43 @@
-//! Simulated campaigns: workers that crash, lie and come back late, a network that drops, delays, doubles and reorders
-//! every message, a coordinator that is killed between any two steps, clocks that jump. The total is always right.
+//! Simulated campaigns: workers that crash, lie and return late; a network that drops, delays,
+//! duplicates and reorders every message; a coordinator that is killed between any two steps;
+//! clocks that jump. The total is always correct.
 //!
-//! A failing case prints its seed; `NQUEENS_SEED=n cargo test --test cluster campaigns_never_lose_or_double_count` replays it.
+//! A failing case prints its seed; `NQUEENS_SEED=n cargo test --test cluster
+//! campaigns_never_lose_or_double_count` replays it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState,
-    Ruling, Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease,
+    JobState, ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, SyncResponse,
+    UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
-/// Sub-ranges of each unit.
+/// The number of sub-ranges of each unit.
 const SUB_RANGES: usize = 4;
 
-/// How a worker counts.
+/// Whether and how a worker lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Honesty {
     Honest,
-    /// Always one too many.
+    /// Every count is one too high.
     PlusOne,
-    /// One in ten is wrong.
+    /// One count in ten is wrong.
     OneInTen,
     Zeros,
-    /// The right count of another unit.
+    /// The correct count of another unit.
     Replay,
-    /// The right count with wrong residues.
+    /// The correct count with wrong residues.
     WrongResidues,
-    /// A right sum with parts that are not its own.
+    /// A correct sum with the parts of another count.
     WrongParts,
-    /// A right sum of sub-ranges that do not add up to it.
+    /// A correct sum with sub-range sums that do not add up to it.
     WrongSums,
-    /// Right for its first 25 units, then one in five is wrong.
+    /// Correct for its first 25 units, then one count in five is wrong.
     Sleeper,
 }
 
@@ -49,7 +52,7 @@ const LIARS: [Honesty; 8] = [
     Honesty::Sleeper,
 ];
 
-/// A result with residues that need not be its own.
+/// Returns the parts of a result whose residues are those of `shadow`.
 fn parts_of(solutions: u64, shadow: u64) -> Parts {
     let mut parts = Parts::default();
     parts
@@ -60,7 +63,7 @@ fn parts_of(solutions: u64, shadow: u64) -> Parts {
     parts
 }
 
-/// What parts add up to, whether or not that agrees with their residues.
+/// Returns the sum of some parts, whether or not it agrees with their residues.
 fn sum(parts: &Parts) -> Tally {
     let mut tally = Tally::default();
     for part in parts.iter() {
@@ -74,16 +77,16 @@ fn tally_of(solutions: u64) -> Tally {
     parts_of(solutions, solutions).total().expect("agrees with its residues")
 }
 
-/// The right counts of a unit's sub-ranges: their sums are all different.
-fn truth(unit: u64) -> Vec<u64> {
+/// Returns the correct counts of a unit's sub-ranges. All units have different sums.
+fn correct_sums(unit: u64) -> Vec<u64> {
     let all = 1000 + unit * unit * 7 + unit;
     let mut sums: Vec<u64> = (1..SUB_RANGES as u64).map(|number| all / (number + 4)).collect();
     sums.push(all - sums.iter().sum::<u64>());
     sums
 }
 
-/// Those of some sub-ranges; of all if none are named.
-fn chosen(sums: &[u64], sub_ranges: SubRangeSet) -> Vec<u64> {
+/// Returns the sums of some sub-ranges, or of all if none are named.
+fn selected_sums(sums: &[u64], sub_ranges: SubRangeSet) -> Vec<u64> {
     let is_asked = |number: &usize| sub_ranges.is_empty() || sub_ranges.bits() >> number & 1 == 1;
     (0..sums.len()).filter(is_asked).map(|number| sums[number]).collect()
 }
@@ -97,14 +100,14 @@ struct Worker {
     owner: String,
     honesty: Honesty,
     boot: u64,
-    /// Leases in hand, with the units of them that are not counted.
+    /// The held leases, each with its units that are not counted.
     held: BTreeMap<u64, (Assignment, Vec<u64>)>,
-    /// Results on the worker's disk, until they are acknowledged.
+    /// Results on the worker's disk that are not acknowledged.
     outbox: Vec<UnitResult>,
     crashes: bool,
-    /// Whether its results name the sums of their sub-ranges.
+    /// Whether its results have the sums of their sub-ranges.
     itemises: bool,
-    /// Units that it counted.
+    /// The number of units that it has counted.
     counted: u32,
 }
 
@@ -136,7 +139,7 @@ impl Worker {
     /// Counts a unit of a lease, or the sub-ranges of it that the lease names.
     fn count(&mut self, lease: &Assignment, unit: u64, random: &mut fastrand::Rng) -> UnitResult {
         self.counted += 1;
-        let mut sums = truth(unit);
+        let mut sums = correct_sums(unit);
         match self.honesty {
             Honesty::PlusOne => sums.iter_mut().for_each(|sum| *sum += 1),
             Honesty::OneInTen if random.u8(..10) == 0 => sums[random.usize(..SUB_RANGES)] -= 1,
@@ -144,17 +147,17 @@ impl Worker {
                 sums[random.usize(..SUB_RANGES)] += 2;
             }
             Honesty::Zeros => sums = vec![0; SUB_RANGES],
-            Honesty::Replay => sums = truth(unit + 1),
+            Honesty::Replay => sums = correct_sums(unit + 1),
             _ => {}
         }
-        let mut sums = chosen(&sums, lease.sub_ranges);
+        let mut sums = selected_sums(&sums, lease.sub_ranges);
         let all: u64 = sums.iter().sum();
         let parts = match self.honesty {
             Honesty::WrongResidues => parts_of(all, all + 1),
             Honesty::WrongParts => parts_of(all - 1, all - 1),
             _ => parts_of(all, all),
         };
-        // A sum that its own residues confirm, and that is not the sum of its parts.
+        // A sum that its own residues confirm, but that is not the sum of its parts.
         let tally = if self.honesty == Honesty::WrongParts { tally_of(all) } else { sum(&parts) };
         if self.honesty == Honesty::WrongSums {
             sums[0] += 1;
@@ -191,19 +194,20 @@ impl Worker {
         }
     }
 
-    /// Results of a lease that are not acknowledged: until they are, the worker has it in hand.
+    /// Returns the number of unacknowledged results of a lease. The worker holds the lease while
+    /// there are any.
     fn unacknowledged(&self, attempt: u64) -> usize {
         self.outbox.iter().filter(|result| result.attempt == attempt).count()
     }
 
-    fn obey(&mut self, response: &SyncResponse) {
+    fn apply_response(&mut self, response: &SyncResponse) {
         for attempt in &response.cancel {
             self.held.remove(attempt);
         }
         for lease in &response.desired {
             let all = || (lease.clone(), lease.units.clone().collect());
             let (known, waiting) = self.held.entry(lease.attempt).or_insert_with(all);
-            // Another may have taken over the end of it.
+            // Another worker may have received the end of the lease.
             known.units = lease.units.clone();
             waiting.retain(|unit| lease.units.contains(unit));
         }
@@ -217,9 +221,9 @@ impl Worker {
 #[derive(Clone)]
 enum Message {
     Sync(usize, SyncRequest),
-    Told(usize, u64, SyncResponse),
+    SyncReply(usize, u64, SyncResponse),
     Complete(usize, UnitResult),
-    Answered(usize, UnitId, u64),
+    CompleteReply(usize, UnitId, u64),
 }
 
 struct World {
@@ -227,11 +231,11 @@ struct World {
     random: fastrand::Rng,
     settings: Settings,
     campaign: Campaign,
-    /// What the ledger holds; the campaign is rebuilt from it after a crash.
-    ledger: Vec<Event>,
+    /// The events in the ledger. The campaign is rebuilt from them after a crash.
+    ledger: Vec<CampaignEvent>,
     workers: Vec<Worker>,
     network: Vec<Message>,
-    /// What the arbiter counts at the moment.
+    /// The task that the arbiter is working on.
     task: Option<ArbiterTask>,
     now_ms: u64,
     epoch: u64,
@@ -246,8 +250,8 @@ fn job(n: usize) -> JobHash {
         .hash()
 }
 
-fn submitted(job: JobHash, units: u64) -> Event {
-    Event::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
+fn submitted(job: JobHash, units: u64) -> CampaignEvent {
+    CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
 }
 
 fn arbiter() -> Source {
@@ -262,7 +266,7 @@ fn arbiter() -> Source {
 }
 
 impl World {
-    /// Workers of owners of their own.
+    /// Creates a world whose workers have different owners.
     fn new(seed: u64, units: u64, workers: Vec<Honesty>, faults: bool) -> Self {
         let owners = workers.len();
         Self::with_owners(seed, units, workers, owners, faults)
@@ -275,7 +279,7 @@ impl World {
         owners: usize,
         faults: bool,
     ) -> Self {
-        // Here leases expire all the time; poison has a test of its own.
+        // Leases expire all the time here; set-aside units have a test of their own.
         let poison_failures = u32::MAX;
         let settings = Settings {
             lease_ms: 5_000,
@@ -308,14 +312,14 @@ impl World {
         world
     }
 
-    /// Begins anew with other settings.
-    fn set(&mut self, settings: Settings) {
+    /// Restarts the campaign with other settings.
+    fn restart_with(&mut self, settings: Settings) {
         self.settings = settings;
-        self.campaign = self.reread();
+        self.campaign = self.replay_ledger();
     }
 
-    /// Written first, then applied.
-    fn record(&mut self, events: Vec<Event>) {
+    /// Writes events to the ledger, then applies them.
+    fn record(&mut self, events: Vec<CampaignEvent>) {
         for event in events {
             self.ledger.push(event.clone());
             self.campaign.apply(&event);
@@ -336,7 +340,7 @@ impl World {
         self.network.push(message);
     }
 
-    /// A worker syncs; nobody is asked to check what its own owner counted.
+    /// Makes a worker sync, and asserts that it is not asked to check what its own owner counted.
     fn sync(&mut self, request: &SyncRequest) -> SyncResponse {
         let response = self.campaign.sync(request, self.now_ms);
         let checks = response.desired.iter().filter(|lease| lease.mirrored);
@@ -351,21 +355,21 @@ impl World {
         response
     }
 
-    /// What worker `which` is told, which it does.
+    /// Makes worker `which` sync without delay and apply the response.
     fn sync_now(&mut self, which: usize) -> SyncResponse {
         let request = self.workers[which].sync();
         let response = self.sync(&request);
-        self.workers[which].obey(&response);
+        self.workers[which].apply_response(&response);
         response
     }
 
-    /// Counts a unit of a lease without handing it in.
+    /// Counts a unit of a lease without submitting the result.
     fn count(&mut self, which: usize, lease: &Assignment, unit: u64) -> UnitResult {
         let mut random = self.random.fork();
         self.workers[which].count(lease, unit, &mut random)
     }
 
-    fn hand_in(&mut self, result: &UnitResult) -> Verdict {
+    fn submit_result(&mut self, result: &UnitResult) -> ResultVerdict {
         let validation = self.campaign.validate(result, None);
         self.record(validation.events);
         validation.verdict
@@ -375,26 +379,26 @@ impl World {
         match message {
             Message::Sync(worker, request) => {
                 let response = self.sync(&request);
-                self.send(Message::Told(worker, request.boot, response));
+                self.send(Message::SyncReply(worker, request.boot, response));
             }
-            Message::Told(worker, boot, response) => {
+            Message::SyncReply(worker, boot, response) => {
                 if self.workers[worker].boot == boot {
-                    self.workers[worker].obey(&response);
+                    self.workers[worker].apply_response(&response);
                 }
             }
             Message::Complete(worker, result) => {
-                // It is to sync first, and keeps what it has.
-                if !self.campaign.knows(&result.source.worker) {
+                // A worker that has not synced keeps its results.
+                if !self.campaign.has_synced(&result.source.worker) {
                     return;
                 }
-                self.hand_in(&result);
-                // The coordinator may die after the disk has it and before the reply.
+                self.submit_result(&result);
+                // The coordinator may crash after the commit and before the reply.
                 if self.chance(40) {
                     return self.crash_coordinator();
                 }
-                self.send(Message::Answered(worker, result.unit, result.attempt));
+                self.send(Message::CompleteReply(worker, result.unit, result.attempt));
             }
-            Message::Answered(worker, unit, attempt) => {
+            Message::CompleteReply(worker, unit, attempt) => {
                 let worker = &mut self.workers[worker];
                 worker.outbox.retain(|result| (result.unit, result.attempt) != (unit, attempt));
                 let finished =
@@ -406,8 +410,8 @@ impl World {
         }
     }
 
-    /// The campaign that the ledger tells of.
-    fn reread(&self) -> Campaign {
+    /// Rebuilds the campaign from the ledger.
+    fn replay_ledger(&self) -> Campaign {
         let mut campaign =
             Campaign::new(self.settings, self.epoch, CampaignKey::from_seed(self.seed));
         self.ledger.iter().for_each(|event| campaign.apply(event));
@@ -416,17 +420,18 @@ impl World {
 
     fn crash_coordinator(&mut self) {
         self.epoch += 1;
-        self.campaign = self.reread();
+        self.campaign = self.replay_ledger();
         self.task = None;
     }
 
-    /// The arbiter says what it found, if it has been asked, and is asked for more.
-    fn rule(&mut self) {
+    /// Completes the arbiter's task, if there is one, and assigns the next one.
+    fn run_arbiter(&mut self) {
         if let Some(task) = self.task.take() {
-            let sums = chosen(&truth(task.unit.unit), task.sub_ranges);
+            let sums = selected_sums(&correct_sums(task.unit.unit), task.sub_ranges);
             let (tally, sub_sums) = (tally_of(sums.iter().sum()), thirds(&sums));
-            let events =
-                self.campaign.ruled(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
+            let events = self
+                .campaign
+                .ruling_events(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
             self.record(events);
         }
         self.task = self.campaign.next_for_arbiter(self.now_ms, |_| false);
@@ -435,7 +440,7 @@ impl World {
     fn step(&mut self) {
         self.now_ms += self.random.u64(..700);
         if self.chance(200) {
-            // A clock that jumps.
+            // The clock jumps.
             self.now_ms += 20_000;
         }
         if self.chance(150) {
@@ -453,7 +458,7 @@ impl World {
                 self.send(Message::Sync(which, request));
             }
             1 => {
-                // One unit is counted.
+                // Count one unit.
                 let mut held = self.workers[which].held.values_mut();
                 let found = held.find_map(|(lease, waiting)| Some((lease.clone(), waiting.pop()?)));
                 if let Some((lease, unit)) = found {
@@ -475,7 +480,7 @@ impl World {
             self.deliver(message);
         }
         if self.random.bool() {
-            self.rule();
+            self.run_arbiter();
         }
         let events = self.campaign.tick(self.now_ms);
         self.record(events);
@@ -501,22 +506,23 @@ impl World {
     }
 
     fn right_total(&self) -> u128 {
-        (0..self.units).flat_map(|unit| thirds(&truth(unit))).sum()
+        (0..self.units).flat_map(|unit| thirds(&correct_sums(unit))).sum()
     }
 
-    /// In the ledger, a unit is done at most once more than it was taken back, and nobody confirms what it, or another of
-    /// its owner, has counted.
+    /// Asserts that, in the ledger, each unit is completed at most once more often than it was
+    /// voided, and that no owner confirms its own results.
     fn assert_counted_once(&self) {
         let mut standing: HashMap<u64, i32> = HashMap::new();
         let mut owner: HashMap<u64, &str> = HashMap::new();
         for event in &self.ledger {
             let (unit, change) = match event {
-                Event::UnitDone { unit, source, .. } => {
+                CampaignEvent::UnitDone { unit, source, .. } => {
                     owner.insert(unit.unit, &source.owner);
                     (unit.unit, 1)
                 }
-                Event::UnitVoided { unit, .. } => (unit.unit, -1),
-                Event::Recount { unit, source, .. } | Event::SpotCheck { unit, source, .. } => {
+                CampaignEvent::UnitVoided { unit, .. } => (unit.unit, -1),
+                CampaignEvent::Recount { unit, source, .. }
+                | CampaignEvent::SpotCheck { unit, source, .. } => {
                     assert_ne!(owner.get(&unit.unit), Some(&&source.owner[..]), "{unit}");
                     continue;
                 }
@@ -554,9 +560,9 @@ fn each_seed(count: u64, run: impl Fn(u64) + Sync) {
 }
 
 #[test]
-fn any_order_of_messages_and_crashes_gives_the_right_total() {
+fn any_order_of_messages_and_crashes_gives_the_correct_total() {
     each_seed(10_000, |seed| {
-        // Some of them are alone, and some have a friend.
+        // The three workers have one to three owners.
         let owners = 1 + seed as usize % 3;
         let mut world = World::with_owners(seed, 12, vec![Honesty::Honest; 3], owners, true);
         world.run();
@@ -566,9 +572,10 @@ fn any_order_of_messages_and_crashes_gives_the_right_total() {
     });
 }
 
-/// What they do in time that is simulated, tests/liars_change_no_total.rs shows; here messages and memories are lost, too.
+/// `liars_cannot_change_a_total.rs` tests liars in simulated time; here messages and memory are
+/// lost too.
 #[test]
-fn liars_whose_messages_are_lost_and_doubled_change_no_total() {
+fn liars_whose_messages_are_lost_and_duplicated_change_no_total() {
     each_seed(500, |seed| {
         let liar = LIARS[seed as usize % LIARS.len()];
         let mut world = World::new(seed, 30, vec![Honesty::Honest, liar, Honesty::Honest], true);
@@ -581,9 +588,9 @@ fn liars_whose_messages_are_lost_and_doubled_change_no_total() {
 }
 
 #[test]
-fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
+fn a_single_worker_is_checked_by_the_coordinator_and_never_by_itself() {
     for (owners, seed) in [(1, 7), (1, 8), (1, 9)] {
-        // Another of its owner is no other.
+        // Another worker of the same owner does not count as independent.
         for workers in [1, 2] {
             let mut world =
                 World::with_owners(seed, 60, vec![Honesty::Honest; workers], owners, false);
@@ -592,9 +599,10 @@ fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
             world.assert_counted_once();
             let progress = world.campaign.progress(&world.job).expect("a job");
             assert_eq!((progress.checked, progress.self_checked), (progress.audited, 0));
-            // While an owner is new, the coordinator looks at nearly a third of its units, and after that none is left out for ever.
-            let checks = |event: &&Event| match event {
-                Event::SpotCheck { source, .. } | Event::Recount { source, .. } => {
+            // While an owner is new, the coordinator audits nearly a third of its units; after
+            // that, no unit is exempt from audits.
+            let checks = |event: &&CampaignEvent| match event {
+                CampaignEvent::SpotCheck { source, .. } | CampaignEvent::Recount { source, .. } => {
                     assert_eq!(source.owner, COORDINATOR);
                     true
                 }
@@ -606,7 +614,7 @@ fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
 }
 
 #[test]
-fn a_liar_alone_is_caught_by_the_coordinator() {
+fn a_single_liar_is_caught_by_the_coordinator() {
     each_seed(20, |seed| {
         let mut world = World::new(seed, 60, vec![Honesty::PlusOne], false);
         for _ in 0..5_000 {
@@ -618,14 +626,14 @@ fn a_liar_alone_is_caught_by_the_coordinator() {
             Some((unit, world.campaign.outcome(UnitId { job: world.job, unit })?))
         });
         let right = |(unit, (_, tally)): (u64, (&Source, &Tally))| {
-            tally.thirds() == thirds(&truth(unit)).iter().sum::<u128>()
+            tally.thirds() == thirds(&correct_sums(unit)).iter().sum::<u128>()
         };
         assert!(confirmed.into_iter().all(right), "{progress:?}");
     });
 }
 
-/// All of a campaign that a ledger tells of.
-fn essence(world: &World, campaign: &Campaign) -> String {
+/// Returns everything about a campaign that its ledger determines.
+fn summary(world: &World, campaign: &Campaign) -> String {
     let progress = campaign.progress(&world.job).expect("a job");
     let counts =
         (progress.state, progress.done, progress.checked, progress.audited, progress.spot_checked);
@@ -648,8 +656,8 @@ fn replaying_the_ledger_gives_the_same_campaign() {
         for step in 0..400_000 {
             if step % 50 == 0 || world.finished() {
                 assert_eq!(
-                    essence(&world, &world.campaign),
-                    essence(&world, &world.reread()),
+                    summary(&world, &world.campaign),
+                    summary(&world, &world.replay_ledger()),
                     "step {step}"
                 );
             }
@@ -663,35 +671,35 @@ fn replaying_the_ledger_gives_the_same_campaign() {
 }
 
 #[test]
-fn an_expired_worker_that_returns_late_is_believed_once() {
+fn a_result_after_the_lease_expired_is_counted_once() {
     let mut world = World::new(1, 4, vec![Honesty::Honest; 2], false);
     let lease = world.sync_now(0).desired[0].clone();
-    // Its lease expires, and the other one counts its units.
+    // Its lease expires, and the other worker counts its units.
     world.now_ms += 60_000;
     let events = world.campaign.tick(world.now_ms);
     world.record(events);
-    let told = world.sync_now(1);
-    let again = told
+    let response = world.sync_now(1);
+    let again = response
         .desired
         .iter()
         .find(|other| other.units.start == lease.units.start)
-        .expect("open again");
+        .expect("the unit is open again");
     let (again, both) = (again.clone(), lease.units.start..lease.units.end.min(again.units.end));
     assert!(!both.is_empty());
     for unit in both.clone() {
         let result = world.count(1, &again, unit);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+        assert_eq!(world.submit_result(&result), ResultVerdict::Accepted);
     }
     let written = world.ledger.len();
     for unit in both {
         let result = world.count(0, &lease, unit);
-        assert_eq!(world.hand_in(&result), Verdict::Duplicate);
+        assert_eq!(world.submit_result(&result), ResultVerdict::Duplicate);
     }
     assert_eq!(world.ledger.len(), written);
 }
 
 #[test]
-fn a_late_result_that_nobody_else_has_is_taken_also_by_the_next_coordinator() {
+fn a_late_result_of_an_open_unit_is_accepted_even_after_a_restart() {
     for restarts in [false, true] {
         let mut world = World::new(1, 4, vec![Honesty::Honest; 2], false);
         let lease = world.sync_now(0).desired[0].clone();
@@ -704,13 +712,13 @@ fn a_late_result_that_nobody_else_has_is_taken_also_by_the_next_coordinator() {
         }
         world.sync_now(0);
         let result = world.count(0, &lease, lease.units.start);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted, "restarts: {restarts}");
-        assert_eq!(world.hand_in(&result), Verdict::Duplicate, "restarts: {restarts}");
+        assert_eq!(world.submit_result(&result), ResultVerdict::Accepted, "restarts: {restarts}");
+        assert_eq!(world.submit_result(&result), ResultVerdict::Duplicate, "restarts: {restarts}");
     }
 }
 
 #[test]
-fn a_result_without_a_lease_of_its_own_is_not_taken() {
+fn a_result_without_a_lease_of_its_worker_is_refused() {
     for restarts in [false, true] {
         let mut world = World::new(1, 40, vec![Honesty::Honest; 3], false);
         let lease = world.sync_now(0).desired[0].clone();
@@ -728,7 +736,7 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
             forged
         };
         let mut attempts = vec![
-            // Of a lease that was another's, by its number, and by its grant, too.
+            // Under another worker's lease: by its number, and by its grant too.
             forged(&|r| r.source.worker = "worker-2".into()),
             forged(&|r| {
                 r.source = Source {
@@ -739,11 +747,11 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
                 r.source.owner = "owner-2".into();
             }),
             forged(&|r| (r.attempt, r.grant) = (other.attempt, other.grant.clone())),
-            // A unit that its lease has not.
+            // A unit that is not in its lease.
             forged(&|r| r.unit.unit = lease.units.end),
             forged(&|r| r.unit.unit = 39),
             forged(&|r| r.unit.unit = u64::MAX),
-            // Numbers that were never granted.
+            // Lease numbers that were never granted.
             forged(&|r| r.attempt = u64::MAX),
             forged(&|r| (r.attempt, r.grant) = (0, Vec::new())),
             forged(&|r| (r.attempt, r.grant) = (1 << 20, vec![0; 37])),
@@ -751,7 +759,7 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
             forged(&|r| r.unit.job = job(9)),
         ];
         if restarts {
-            // Nobody remembers the lease but for its grant.
+            // Only the grant proves the lease.
             for byte in 0..result.grant.len() {
                 attempts.push(forged(&|r| r.grant[byte] ^= 1));
             }
@@ -762,18 +770,18 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
             let validation = world.campaign.validate(&attempt, None);
             assert_eq!(
                 (validation.verdict, &validation.events[..]),
-                (Verdict::StaleJob, &[][..]),
+                (ResultVerdict::StaleJob, &[][..]),
                 "{attempt:?}"
             );
         }
-        // The result itself is taken, once its worker is known again.
+        // The result itself is accepted once its worker has synced.
         world.sync_now(0);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+        assert_eq!(world.submit_result(&result), ResultVerdict::Accepted);
     }
 }
 
 #[test]
-fn a_check_that_is_handed_in_again_is_written_once() {
+fn a_check_that_is_submitted_again_is_recorded_once() {
     each_seed(200, |seed| {
         let mut world = World::new(seed, 12, vec![Honesty::Honest; 2], false);
         let mut written = BTreeSet::new();
@@ -783,15 +791,15 @@ fn a_check_that_is_handed_in_again_is_written_once() {
                 for unit in lease.units.clone() {
                     let result = world.count(turn % 2, &lease, unit);
                     for _ in 0..5 {
-                        world.hand_in(&result);
+                        world.submit_result(&result);
                     }
                 }
                 world.workers[turn % 2].held.remove(&lease.attempt);
             }
         }
         for event in &world.ledger {
-            if let Event::SpotCheck { unit, source, .. } | Event::Recount { unit, source, .. } =
-                event
+            if let CampaignEvent::SpotCheck { unit, source, .. }
+            | CampaignEvent::Recount { unit, source, .. } = event
             {
                 assert!(written.insert((unit.unit, source.clone())), "{event:?}");
             }
@@ -801,31 +809,33 @@ fn a_check_that_is_handed_in_again_is_written_once() {
 }
 
 #[test]
-fn a_restart_of_the_coordinator_leaves_leases_to_those_who_have_their_grants() {
+fn leases_survive_a_restart_for_the_workers_that_hold_their_grants() {
     let mut world = World::new(1, 40, vec![Honesty::Honest; 2], false);
     let leases = world.sync_now(0).desired;
     assert!(!leases.is_empty());
     let units: BTreeSet<u64> = leases.iter().flat_map(|lease| lease.units.clone()).collect();
     world.crash_coordinator();
-    // Somebody else who claims them is not believed, nor is the worker itself if it claims more than it had.
+    // Another worker cannot claim the leases, and the worker itself cannot claim more than it had.
     let mut claim = world.workers[1].sync();
     let held = |lease: Assignment| HeldLease { left: 40, unstarted: 40, lease };
     claim.held = leases.iter().cloned().map(held).collect();
     claim.capacity = 0;
-    let told = world.sync(&claim);
-    assert_eq!((told.desired.len(), told.cancel.len()), (0, leases.len()));
+    let response = world.sync(&claim);
+    assert_eq!((response.desired.len(), response.cancel.len()), (0, leases.len()));
     let mut claim = world.workers[0].sync();
     claim.capacity = 0;
     for held in &mut claim.held {
         held.lease.units.end += 10;
     }
-    let told = world.sync(&claim);
-    let kept: BTreeSet<u64> = told.desired.iter().flat_map(|lease| lease.units.clone()).collect();
-    assert_eq!((&kept, &told.cancel[..]), (&units, &[][..]));
-    // Nobody else gets them meanwhile, and they count.
-    let told = world.sync_now(1);
+    let response = world.sync(&claim);
+    let kept: BTreeSet<u64> =
+        response.desired.iter().flat_map(|lease| lease.units.clone()).collect();
+    assert_eq!((&kept, &response.cancel[..]), (&units, &[][..]));
+    // No other worker gets the units meanwhile, and their results are accepted.
+    let response = world.sync_now(1);
     assert!(
-        told.desired
+        response
+            .desired
             .iter()
             .flat_map(|lease| lease.units.clone())
             .all(|unit| !units.contains(&unit))
@@ -833,13 +843,13 @@ fn a_restart_of_the_coordinator_leaves_leases_to_those_who_have_their_grants() {
     for lease in leases {
         for unit in lease.units.clone() {
             let result = world.count(0, &lease, unit);
-            assert_eq!(world.hand_in(&result), Verdict::Accepted);
+            assert_eq!(world.submit_result(&result), ResultVerdict::Accepted);
         }
     }
 }
 
 #[test]
-fn a_unit_that_kills_its_workers_is_set_aside_and_the_others_are_counted() {
+fn a_unit_that_crashes_its_workers_is_set_aside_and_the_others_are_counted() {
     let settings = Settings { lease_ms: 1_000, ..Settings::default() };
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(5));
     let job = job(8);
@@ -849,11 +859,11 @@ fn a_unit_that_kills_its_workers_is_set_aside_and_the_others_are_counted() {
     for round in 0..400u64 {
         let (name, owner) = (format!("worker-{}", round % 3), format!("owner-{}", round % 3));
         let mut worker = Worker { boot: round, ..Worker::new(&name, &owner, Honesty::Honest) };
-        let told = campaign.sync(&SyncRequest { capacity: 8, ..worker.sync() }, now_ms);
-        'lease: for lease in told.desired {
+        let response = campaign.sync(&SyncRequest { capacity: 8, ..worker.sync() }, now_ms);
+        'lease: for lease in response.desired {
             for unit in lease.units.clone() {
                 if unit == 11 {
-                    // The worker dies, and comes back as another boot.
+                    // The worker crashes and restarts.
                     break 'lease;
                 }
                 let validation = campaign.validate(&worker.count(&lease, unit, &mut random), None);
@@ -865,45 +875,45 @@ fn a_unit_that_kills_its_workers_is_set_aside_and_the_others_are_counted() {
     }
     let progress = campaign.progress(&job).expect("a job");
     assert_eq!((progress.done, progress.poisoned), (15, 1));
-    assert_eq!(progress.state, JobState::Running, "a job with poison is not finished");
+    assert_eq!(progress.state, JobState::Running, "a job with a unit set aside is not finished");
 }
 
 #[test]
-fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_nobody_from_the_rest()
- {
+fn a_unit_that_fails_repeatedly_on_one_worker_is_left_to_others_and_does_not_block_the_rest() {
     let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
-    world.set(Settings { poison_failures: 5, ..world.settings });
+    world.restart_with(Settings { poison_failures: 5, ..world.settings });
     let mut failures = 0;
     for _ in 0..20 {
         let request = world.workers[0].sync();
-        let told = world.campaign.sync(&request, world.now_ms);
-        if let Some(lease) = told.desired.iter().find(|lease| lease.units.contains(&0)) {
+        let response = world.campaign.sync(&request, world.now_ms);
+        if let Some(lease) = response.desired.iter().find(|lease| lease.units.contains(&0)) {
             failures += 1;
             let unit = UnitId { job: world.job, unit: 0 };
             let event = world.campaign.fail(unit, lease.attempt, &request.worker, "it breaks here");
-            assert_eq!(event, None, "one worker alone poisons nothing");
+            assert_eq!(event, None, "one worker alone does not set a unit aside");
         }
-        // Its leases are given back: the worker does not list them.
+        // It gives its leases back by not listing them.
     }
     assert_eq!(failures, 3);
     let request = world.workers[0].sync();
-    let told = world.campaign.sync(&request, world.now_ms);
+    let response = world.campaign.sync(&request, world.now_ms);
     assert!(
-        !told.desired.is_empty() && told.desired.iter().all(|lease| !lease.units.contains(&0)),
-        "{told:?}"
+        !response.desired.is_empty()
+            && response.desired.iter().all(|lease| !lease.units.contains(&0)),
+        "{response:?}"
     );
     let other = world.workers[1].sync();
-    let told = world.campaign.sync(&other, world.now_ms);
-    assert!(told.desired.iter().any(|lease| lease.units.contains(&0)), "{told:?}");
+    let response = world.campaign.sync(&other, world.now_ms);
+    assert!(response.desired.iter().any(|lease| lease.units.contains(&0)), "{response:?}");
 }
 
 #[test]
-fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
+fn a_worker_without_a_kernel_for_a_job_gets_no_units_of_it_until_it_restarts() {
     let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
     let mut request = world.workers[0].sync();
-    let told = world.campaign.sync(&request, world.now_ms);
-    let (attempt, unit) = (told.desired[0].attempt, told.desired[0].units.start);
-    world.campaign.unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
+    let response = world.campaign.sync(&request, world.now_ms);
+    let (attempt, unit) = (response.desired[0].attempt, response.desired[0].units.start);
+    world.campaign.mark_unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
     assert_eq!(world.campaign.sync(&request, world.now_ms).desired, []);
     assert_eq!(world.campaign.progress(&world.job).map(|p| (p.open, p.poisoned)), Some((6, 0)));
     request.boot += 1;
@@ -911,38 +921,37 @@ fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
 }
 
 #[test]
-fn a_drained_worker_is_asked_for_nothing_and_its_checks_go_to_others() {
+fn a_drained_worker_gets_no_leases_and_its_checks_go_to_others() {
     let mut world = World::new(1, 8, vec![Honesty::Honest; 3], false);
     let lease = world.sync_now(0).desired[0].clone();
-    // Only worker 1 can be asked to check it, and then it may rest.
+    // Only worker 1 can check it, and then it may drain.
     world.workers[1].held.clear();
     let resting = SyncRequest { capacity: 0, ..world.workers[1].sync() };
     world.sync(&resting);
     let result = world.count(0, &lease, lease.units.start);
-    assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    assert_eq!(world.submit_result(&result), ResultVerdict::Accepted);
     let due = world.campaign.progress(&world.job).expect("a job").checks_due;
     assert!(due > 0);
     assert!(world.campaign.drain("worker-1"));
     assert_eq!(world.sync_now(1).desired, []);
-    let told = world.sync_now(2);
-    let check = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a check");
+    let response = world.sync_now(2);
+    let check = response.desired.iter().find(|lease| lease.mirrored).cloned().expect("a check");
     assert_eq!(check.units, lease.units.start..lease.units.start + 1);
-    // What it had in hand may be handed in all the same; its restart ends the drain.
+    // It may still submit results of leases it holds; its restart ends the drain.
     world.workers[1].boot += 1;
     assert_ne!(world.sync_now(1).desired, []);
 }
 
 #[test]
-fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_lease_would_have_expired()
- {
+fn a_check_reserved_for_a_vanished_worker_goes_to_another_once_its_lease_would_have_expired() {
     let mut world = World::new(1, 8, vec![Honesty::Honest; 3], false);
-    world.set(Settings { lease_s: 600.0, ..world.settings });
+    world.restart_with(Settings { lease_s: 600.0, ..world.settings });
     let lease = world.sync_now(0).desired[0].clone();
     let resting = SyncRequest { capacity: 2, ..world.workers[1].sync() };
     world.sync(&resting);
     let result = world.count(0, &lease, lease.units.start);
-    assert_eq!(world.hand_in(&result), Verdict::Accepted);
-    // It is drawn for worker 1, which is never heard of again.
+    assert_eq!(world.submit_result(&result), ResultVerdict::Accepted);
+    // The check is drawn for worker 1, which never returns.
     let events = world.campaign.tick(world.now_ms);
     world.record(events);
     let is_check = |lease: &Assignment| lease.mirrored;
@@ -955,51 +964,52 @@ fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_leas
 }
 
 #[test]
-fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
+fn results_of_two_liars_that_confirm_each_other_are_voided_with_the_second() {
     for itemises in [false, true] {
         let honesty = [Honesty::PlusOne, Honesty::PlusOne, Honesty::Honest];
         let (mut world, check) = a_unit_and_its_recount(&honesty, itemises);
-        assert_eq!(world.hand_in(&check), Verdict::Accepted);
+        assert_eq!(world.submit_result(&check), ResultVerdict::Accepted);
         let confirmed = |world: &World| {
             let progress = world.campaign.progress(&world.job).expect("a job");
             (progress.done, progress.checked + progress.spot_checked)
         };
         assert_eq!(confirmed(&world), (1, 1));
-        // One after the other is found out. What only the second confirmed is doubtful already, and then falls.
+        // The liars are convicted in turn. What only the second confirmed loses its confirmation
+        // first, and is then voided.
         for (liar, left) in [("worker-0", if itemises { 0 } else { 1 }), ("worker-1", 0)] {
             let events = world.campaign.quarantine(liar, "caught", true);
             world.record(events);
             assert_eq!(confirmed(&world), (left, 0), "{liar}, itemises: {itemises}");
         }
         assert_eq!(world.total(), 0);
-        // Released, they do not get back what they had.
-        world.record(vec![Event::WorkerReleased { worker: "worker-0".into() }]);
+        // Releasing them does not restore what was voided.
+        world.record(vec![CampaignEvent::WorkerReleased { worker: "worker-0".into() }]);
         assert_eq!(confirmed(&world), (0, 0));
     }
 }
 
-/// The first worker counts unit 0, and the second is asked to count it, or some of it, again.
+/// Makes the first worker count unit 0 and assigns a full or partial recount to the second.
 fn a_unit_and_its_recount(honesty: &[Honesty], itemises: bool) -> (World, UnitResult) {
     let mut world = World::new(1, 2, honesty.into(), false);
     world.workers.iter_mut().for_each(|worker| worker.itemises = itemises);
     let lease = world.sync_now(0).desired[0].clone();
     let first = world.count(0, &lease, 0);
-    assert_eq!(world.hand_in(&first), Verdict::Accepted);
-    let told = world.sync_now(1);
-    let check = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
+    assert_eq!(world.submit_result(&first), ResultVerdict::Accepted);
+    let response = world.sync_now(1);
+    let check = response.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
     assert_eq!((&check.units, check.sub_ranges.is_empty()), (&(0..1), !itemises));
     let second = world.count(1, &check, 0);
     (world, second)
 }
 
 #[test]
-fn a_recount_of_what_was_taken_back_is_no_first_result() {
+fn a_recount_of_a_voided_result_is_not_a_first_result() {
     for itemises in [false, true] {
         let (mut world, recount) = a_unit_and_its_recount(&[Honesty::Honest; 2], itemises);
         let events = world.campaign.quarantine("worker-0", "caught", true);
         world.record(events);
         let validation = world.campaign.validate(&recount, None);
-        assert_eq!((validation.verdict, validation.events), (Verdict::StaleJob, vec![]));
+        assert_eq!((validation.verdict, validation.events), (ResultVerdict::StaleJob, vec![]));
         assert_eq!(
             world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)),
             Some((0, 0))
@@ -1008,17 +1018,17 @@ fn a_recount_of_what_was_taken_back_is_no_first_result() {
 }
 
 #[test]
-fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
+fn disputes_raised_by_a_convicted_liar_need_no_arbiter() {
     for itemises in [false, true] {
         let (mut world, lie) =
             a_unit_and_its_recount(&[Honesty::Honest, Honesty::PlusOne], itemises);
-        assert_eq!(world.hand_in(&lie), Verdict::Conflict);
+        assert_eq!(world.submit_result(&lie), ResultVerdict::Conflict);
         assert_eq!(world.campaign.disputes().count(), 1);
         let task = world.campaign.next_for_arbiter(world.now_ms, |_| false).expect("a dispute");
         assert!(task.dispute && task.sub_ranges.is_empty(), "{task:?}");
         let events = world.campaign.quarantine("worker-1", "caught elsewhere", true);
         world.record(events);
-        // The first result stands, and somebody else will count it again.
+        // The first result is in force, and another worker will recount it.
         let progress = world.campaign.progress(&world.job).expect("a job");
         assert_eq!(
             (progress.disputes, progress.done, progress.checked, progress.checks_due),
@@ -1028,12 +1038,13 @@ fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
 }
 
 #[test]
-fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confirmed_it() {
+fn unconfirmed_units_of_a_job_with_an_impossible_total_are_recounted() {
     let mut world = World::new(1, 60, vec![Honesty::Honest; 2], false);
     for unit in 0..60 {
-        let (unit, tally) = (UnitId { job: world.job, unit }, tally_of(truth(unit).iter().sum()));
+        let (unit, tally) =
+            (UnitId { job: world.job, unit }, tally_of(correct_sums(unit).iter().sum()));
         let [first, second] = [0, 1].map(|which: usize| world.workers[which].source());
-        world.record(vec![Event::UnitDone {
+        world.record(vec![CampaignEvent::UnitDone {
             unit,
             attempt: 1,
             tally,
@@ -1044,7 +1055,14 @@ fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confir
         }]);
         if unit.unit < 20 {
             let (source, mirrored, agrees, elapsed_s) = (second, true, true, 1.0);
-            world.record(vec![Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s }]);
+            world.record(vec![CampaignEvent::Recount {
+                unit,
+                tally,
+                source,
+                mirrored,
+                agrees,
+                elapsed_s,
+            }]);
         }
     }
     let due = |world: &World| world.campaign.progress(&world.job).expect("a job").checks_due;

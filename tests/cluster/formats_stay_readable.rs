@@ -1,4 +1,5 @@
-//! Files that version 0.1.0 wrote at commit 7285c3b, killed in the midst of its work, still open, continue and check.
+//! Files written by version 0.1.0 at commit 7285c3b, when it was killed during its work, can still
+//! be opened, continued and checked.
 
 use crate::support;
 
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use support::{Coordinator, NQUEENS, Process, Scratch, eventually, printed};
 
-fn kept(name: &str) -> PathBuf {
+fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats").join(name)
 }
 
@@ -18,15 +19,15 @@ fn copy(from: &Path, to: &Path) {
         return;
     }
     fs::create_dir_all(to).expect("a folder for temporary files");
-    for entry in fs::read_dir(from).expect("a kept folder") {
+    for entry in fs::read_dir(from).expect("a stored folder") {
         let entry = entry.expect("a readable folder");
         copy(&entry.path(), &to.join(entry.file_name()));
     }
 }
 
-/// Copies a kept file or folder to where it may be changed. Returns its path.
+/// Copies a stored file or folder to where it may be changed. Returns its path.
 fn copied(scratch: &Scratch, name: &str) -> String {
-    copy(&kept(name), &scratch.path(name));
+    copy(&stored(name), &scratch.path(name));
     scratch.file(name)
 }
 
@@ -35,13 +36,13 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn run_files_are_continued() {
+fn checkpoints_are_continued() {
     let scratch = Scratch::new("formats-run");
     let torn = copied(&scratch, "count-17.run");
     let before = fs::read(&torn).expect("the copy");
     let report = json(&["count", "17", "--resume", &torn, "--json", "--quiet"]);
     assert_eq!(report["solutions"], "95815104");
-    // Whole lines are kept as they are, byte for byte.
+    // Complete lines are kept byte for byte.
     let whole = before.iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
     assert!(fs::read(&torn).expect("the copy").starts_with(&before[..whole]));
     let decided = copied(&scratch, "count-12-decided.run");
@@ -69,14 +70,14 @@ fn parts_of_a_plan_are_completed_and_merged() {
 fn certificates_are_accepted_and_files_of_refutations_continued() {
     let scratch = Scratch::new("formats-proofs");
     for (name, n) in [("first-40.proof", 40), ("beautiful-20.proof", 20)] {
-        let report = json(&["check", kept(name).to_str().expect("a readable path"), "--json"]);
+        let report = json(&["check", stored(name).to_str().expect("a readable path"), "--json"]);
         assert_eq!((&report["proven"], &report["n"]), (&Value::Bool(true), &n.into()), "{name}");
     }
     for (command, n, resume, certificate) in [
         ("first", "40", "first-40.resume", Some("first-40.proof")),
         ("beautiful", "20", "beautiful-20.resume", Some("beautiful-20.proof")),
         ("beautiful", "44", "beautiful-44.resume", None),
-        // It was killed on its way.
+        // This run was killed before its end.
         ("first", "62", "first-62.resume", None),
     ] {
         let resume = copied(&scratch, resume);
@@ -93,10 +94,10 @@ fn certificates_are_accepted_and_files_of_refutations_continued() {
         ]);
         assert_eq!(report["proven"], true, "{command} {n}");
         if let Some(certificate) = certificate {
-            let (written, known) = (fs::read(&written), fs::read(kept(certificate)));
+            let (written, known) = (fs::read(&written), fs::read(stored(certificate)));
             assert_eq!(
                 written.expect("it was written"),
-                known.expect("it is kept"),
+                known.expect("it is stored"),
                 "{certificate}"
             );
         }
@@ -160,13 +161,13 @@ fn proofs_of_a_coordinator_are_continued() {
 }
 
 #[test]
-fn a_register_of_owners_is_read() {
+fn a_registry_with_owners_is_read() {
     let scratch = Scratch::new("formats-register");
     let data = copied(&scratch, "authority");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // Git does not keep files to their owner.
+        // Git does not keep file permissions.
         for name in ["authority.key", "register"] {
             let path = scratch.path("authority/authority").join(name);
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("the copy is ours");

@@ -1,4 +1,4 @@
-//! A command and a web address hear of what a coordinator has done, and of what is wrong.
+//! A command and a URL are notified of what a coordinator has done, and of problems.
 
 use crate::support;
 
@@ -11,7 +11,8 @@ use nqueens::cluster::protocol::{messages, peer, v1};
 use support::program::assert_refused;
 use support::{Coordinator, NQUEENS, Process, Scratch, Worker, eventually, printed, submit};
 
-/// A web server that refuses the first request and takes the others; what is posted to it.
+/// Starts a web server that refuses the first request and accepts the others. Returns its URL and
+/// the accepted bodies.
 fn web() -> (String, mpsc::Receiver<serde_json::Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -46,11 +47,11 @@ fn web() -> (String, mpsc::Receiver<serde_json::Value>) {
 }
 
 #[test]
-fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_are_taken() {
+fn a_finished_job_and_a_quarantine_are_sent_to_a_command_and_posted_until_accepted() {
     let scratch = Scratch::new("news");
-    let heard = scratch.file("heard");
+    let log = scratch.file("log");
     let (url, posted) = web();
-    let command = format!("(echo \"$NQUEENS_NEWS_KIND: $NQUEENS_NEWS_TEXT\"; cat) >> '{heard}'");
+    let command = format!("(echo \"$NQUEENS_NEWS_KIND: $NQUEENS_NEWS_TEXT\"; cat) >> '{log}'");
     let arguments = ["--sync", "1s", "--notify-command", &command, "--notify-url", &url];
     let coordinator = Coordinator::start(&scratch.path("data"), &arguments);
 
@@ -67,37 +68,37 @@ fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_a
     let worker =
         worker.arg(scratch.path("worker")).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     let mut worker = Process(worker.expect("starts"));
-    let first = posted.recv_timeout(support::PATIENCE).expect("news");
+    let first = posted.recv_timeout(support::PATIENCE).expect("a notification");
     assert_eq!(first["kind"], "finished");
     let job = first["job"].as_str().expect("a name").to_owned();
 
-    // A worker that was lent units hands in a sum that disagrees with its residues.
+    // A worker submits a sum that disagrees with its residues.
     worker.kill();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let link = coordinator.link();
-        submit(&link, 9, 0).await;
-        let mut liar = Worker::new("liar", link.clone());
+        let channel = coordinator.channel();
+        submit(&channel, 9, 0).await;
+        let mut liar = Worker::new("liar", channel.clone());
         assert!(liar.sync().await.expect("answered") > 0, "nothing was leased to it");
         let lease = liar.held[0].clone();
         let mut result = messages::result(&liar.count(&lease, lease.units.start));
         result.tally.as_mut().expect("a sum").residues = vec![1, 2];
         let request =
             v1::CompleteRequest { peer: peer(), worker: liar.name, results: vec![result] };
-        link.work().complete(request).await.expect("a verdict");
+        channel.work().complete(request).await.expect("a verdict");
     });
-    let second = posted.recv_timeout(support::PATIENCE).expect("news");
+    let second = posted.recv_timeout(support::PATIENCE).expect("a notification");
     assert_eq!((&second["kind"], &second["worker"]), (&"quarantined".into(), &"liar".into()));
-    let heard = eventually("news in the file", || {
-        std::fs::read_to_string(&heard).ok().filter(|text| text.contains("quarantined: "))
+    let log = eventually("both notifications", || {
+        std::fs::read_to_string(&log).ok().filter(|text| text.contains("quarantined: "))
     });
     assert!(
-        heard.contains(&format!("finished: job {job} is finished")) && heard.contains("\"kind\":"),
-        "{heard}"
+        log.contains(&format!("finished: job {job} is finished")) && log.contains("\"kind\":"),
+        "{log}"
     );
 }
 
 #[test]
-fn an_address_that_is_none_is_refused() {
-    assert_refused(&["coordinator", "--notify-url", "queens"], 2, &["'queens' is no address"]);
+fn an_invalid_address_is_refused() {
+    assert_refused(&["coordinator", "--notify-url", "queens"], 2, &["invalid URL 'queens'"]);
 }

@@ -1,5 +1,5 @@
-//! Workers against a coordinator that follows a script: they count what a lease says and no more, give up what is taken out
-//! of a lease, and wait for work in a sync without anything else waiting for it.
+//! Workers against a scripted coordinator: they count exactly what a lease contains, give up what
+//! is removed from a lease, and wait for work in a sync that blocks nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -14,7 +14,7 @@ use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::UnitResult;
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{messages, v1};
-use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, WorkerOptions};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use nqueens::kernel::{KernelKind, count_range};
@@ -25,49 +25,49 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-/// Far more than anything here takes.
+/// Far longer than any test takes.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What the coordinator does with a sync that may wait.
+/// How the coordinator answers a sync that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    /// It answers at once, as coordinators of before do.
+enum SyncWait {
+    /// At once, as earlier coordinators do.
     Never,
-    /// It answers when there is something to lease, and otherwise never.
+    /// When there is a lease to grant, and otherwise never.
     ForWork,
 }
 
-/// What a test sets and sees.
+/// The coordinator's instructions and what it has received.
 #[derive(Debug)]
 struct Script {
-    waits: Waits,
+    waits: SyncWait,
     next_sync_ms: u32,
-    /// Leases to come.
+    /// Leases to grant.
     to_grant: VecDeque<v1::Lease>,
-    /// Where leases that were granted are to end by now.
+    /// The new ends of granted leases.
     ends: BTreeMap<u64, u64>,
-    /// Nothing is taken: results come again.
+    /// Whether results are refused, so that they are sent again.
     refuses_results: bool,
     syncs: Vec<v1::SyncRequest>,
-    /// Syncs that wait for work now.
+    /// The number of syncs that wait for work.
     waiting: usize,
-    /// Calls that asked to be told of recounts.
+    /// The number of calls that waited for recounts.
     listens: usize,
-    /// The next one is answered.
+    /// Whether the next such call is answered.
     kept: bool,
     results: Vec<v1::Result>,
     failures: Vec<v1::FailRequest>,
 }
 
-struct Scripted {
+struct ScriptedCoordinator {
     job: Job,
     script: Mutex<Script>,
     changes: watch::Sender<()>,
 }
 
-impl Scripted {
+impl ScriptedCoordinator {
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().expect("no test panics with the script in hand")
+        self.script.lock().expect("no test panics while holding the lock")
     }
 
     fn change_quietly<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
@@ -80,7 +80,7 @@ impl Scripted {
         outcome
     }
 
-    async fn until(&self, what: &str, holds: impl Fn(&Script) -> bool) {
+    async fn wait_until(&self, what: &str, holds: impl Fn(&Script) -> bool) {
         let mut changes = self.changes.subscribe();
         let wait = async {
             loop {
@@ -88,11 +88,11 @@ impl Scripted {
                 if holds(&self.script()) {
                     return;
                 }
-                changes.changed().await.expect("it lives");
+                changes.changed().await.expect("the sender exists");
             }
         };
         let waited = tokio::time::timeout(LONG, wait).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain for: {what}: {:?}", self.script()));
+        waited.unwrap_or_else(|_| panic!("timed out waiting for: {what}: {:?}", self.script()));
     }
 
     fn lease(&self, attempt: u64, units: Range<u64>) -> v1::Lease {
@@ -129,11 +129,11 @@ impl Scripted {
     }
 }
 
-/// Counts a sync that waits, as long as its caller is there.
-struct Waiting<'a>(&'a Scripted);
+/// Counts as a waiting sync until it is dropped.
+struct Waiting<'a>(&'a ScriptedCoordinator);
 
 impl<'a> Waiting<'a> {
-    fn new(scripted: &'a Scripted) -> Self {
+    fn new(scripted: &'a ScriptedCoordinator) -> Self {
         scripted.change(|script| script.waiting += 1);
         Self(scripted)
     }
@@ -145,7 +145,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-struct Calls(Arc<Scripted>);
+struct Calls(Arc<ScriptedCoordinator>);
 
 #[tonic::async_trait]
 impl Work for Calls {
@@ -153,8 +153,8 @@ impl Work for Calls {
         &self,
         request: Request<v1::ListenRequest>,
     ) -> Result<Response<v1::ListenResponse>, Status> {
-        if self.0.script().waits == Waits::Never {
-            return Err(Status::unimplemented("as coordinators of before answer"));
+        if self.0.script().waits == SyncWait::Never {
+            return Err(Status::unimplemented("as earlier coordinators answer"));
         }
         assert!(request.get_ref().wait_ms > 0, "{request:?}");
         self.0.change(|script| script.listens += 1);
@@ -172,7 +172,7 @@ impl Work for Calls {
         let request = request.into_inner();
         let waits = self.0.change(|script| {
             script.syncs.push(request.clone());
-            script.waits == Waits::ForWork && request.wait_ms > 0
+            script.waits == SyncWait::ForWork && request.wait_ms > 0
         });
         if waits {
             assert!(request.held.is_empty() && request.capacity > 0, "{request:?}");
@@ -210,31 +210,31 @@ impl Work for Calls {
     }
 }
 
-/// A board whose units take a while, or no time at all.
+/// Returns a job of n queens; the unit size determines how long its units take.
 fn queens(n: usize, unit_prefixes: u64) -> Job {
     let problem = Problem::empty(Piece::Queen, n);
     let scheme = Scheme::best(&problem);
     Job::new(problem, scheme, None, unit_prefixes).expect("a board that can be counted")
 }
 
-/// A scripted coordinator that listens, a folder for workers, and how they are started.
-struct Stage {
-    coordinator: Arc<Scripted>,
-    options: Box<dyn Fn() -> Options>,
+/// A scripted coordinator that listens, and the options and the folder of workers.
+struct TestSetup {
+    coordinator: Arc<ScriptedCoordinator>,
+    options: Box<dyn Fn() -> WorkerOptions>,
     folder: PathBuf,
 }
 
-impl Drop for Stage {
+impl Drop for TestSetup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Stage {
-    async fn new(name: &str, job: Job, waits: Waits) -> Self {
+impl TestSetup {
+    async fn new(name: &str, job: Job, waits: SyncWait) -> Self {
         let script = Script {
             waits,
-            // So that nothing comes of mere patience.
+            // Long, so that nothing happens only because of the time.
             next_sync_ms: 600_000,
             to_grant: VecDeque::new(),
             ends: BTreeMap::new(),
@@ -247,7 +247,7 @@ impl Stage {
             failures: Vec::new(),
         };
         let (script, changes) = (Mutex::new(script), watch::Sender::new(()));
-        let coordinator = Arc::new(Scripted { job, script, changes });
+        let coordinator = Arc::new(ScriptedCoordinator { job, script, changes });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port on loopback");
         let address = listener.local_addr().expect("it is bound");
         let service = WorkServer::new(Calls(Arc::clone(&coordinator)));
@@ -257,18 +257,18 @@ impl Stage {
             std::env::temp_dir().join(format!("nqueens-leases-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let data = folder.clone();
-        let options = move || Options {
+        let options = move || WorkerOptions {
             devices: DeviceChoice::These(vec![DeviceName::Cpu]),
             kernel: Some(KernelKind::Scalar),
             threads: NonZeroUsize::new(2),
-            // Longer than any test: what waits for a call that waits is found out.
+            // Longer than any test, so that a test times out if anything waits for a waiting call.
             deadline: 10 * LONG,
-            ..Options::new(address.to_string().parse().expect("an address"), data.clone())
+            ..WorkerOptions::new(address.to_string().parse().expect("an address"), data.clone())
         };
         Self { coordinator, options: Box::new(options), folder }
     }
 
-    /// Compares results with what the oracle counts of the sub-ranges that were asked for.
+    /// Compares results with the oracle's counts of the requested sub-ranges.
     fn check(&self, results: &[v1::Result], leases: &[v1::Lease]) {
         let itself = Decomposition::new(self.coordinator.job.clone());
         let image = itself.mirrored();
@@ -295,7 +295,7 @@ impl Stage {
     }
 }
 
-struct Running {
+struct RunningWorker {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Summary, WorkerError>>,
 }
@@ -304,20 +304,20 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONG, what).await.expect("it ends in time")
 }
 
-impl Running {
-    fn start(options: Options) -> Self {
+impl RunningWorker {
+    fn start(options: WorkerOptions) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { drop(stopped.await) };
         Self { stop, task: tokio::spawn(worker::run(options, stopped)) }
     }
 
-    /// Tells it to stop, and waits for its end.
+    /// Stops the worker and waits for its end.
     async fn stop(self) -> Summary {
         drop(self.stop);
-        in_time(self.task).await.expect("no panic").expect("it ends well")
+        in_time(self.task).await.expect("no panic").expect("it ends without an error")
     }
 
-    /// Like a kill.
+    /// Aborts the worker, like a kill.
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("aborted").is_cancelled());
@@ -325,127 +325,134 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sums_of_sub_ranges_come_with_every_result_and_only_what_was_asked_for_is_counted() {
-    let stage = Stage::new("spots", queens(10, 100), Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
+async fn every_result_has_the_sums_of_exactly_the_requested_sub_ranges() {
+    let setup = TestSetup::new("spots", queens(10, 100), SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
     let leases = vec![
         coordinator.lease(1, 0..3),
         v1::Lease { mirrored: true, ..coordinator.lease(2, 1..2) },
         v1::Lease { mirrored: true, sub_ranges: vec![0, 17, 31], ..coordinator.lease(3, 2..3) },
     ];
     coordinator.change(|script| script.to_grant.extend(leases.clone()));
-    let running = Running::start((stage.options)());
-    coordinator.until("all results", |script| script.results.len() >= 5).await;
+    let running = RunningWorker::start((setup.options)());
+    coordinator.wait_until("all results", |script| script.results.len() >= 5).await;
     let summary = running.stop().await;
     assert_eq!((summary.units, summary.recounts, summary.undelivered), (3, 2, 0));
     let results = coordinator.script().results.clone();
-    // What was on its way when it was told to stop may have come twice.
+    // Results in flight when it was stopped may have arrived twice.
     let sums: BTreeMap<(u64, u64), usize> = results
         .iter()
         .map(|result| ((result.attempt, result.unit), result.sub_sums.len() / 16))
         .collect();
     assert_eq!((sums.len(), sums.values().sum::<usize>()), (5, 4 * 32 + 3));
-    stage.check(&results, &leases);
+    setup.check(&results, &leases);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_counts_fetches_a_recount_as_soon_as_it_is_kept_for_it() {
-    // Twenty units take half a minute; the recount is made in the midst of one.
-    let stage = Stage::new("listens", queens(18, 1000), Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
+async fn a_busy_worker_fetches_a_recount_as_soon_as_it_is_reserved() {
+    // Twenty units take half a minute; the recount is made during one of them.
+    let setup = TestSetup::new("listens", queens(18, 1000), SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
     coordinator.change(|script| script.to_grant.push_back(coordinator.lease(1, 0..20)));
-    let running = Running::start((stage.options)());
-    coordinator.until("it counts, and listens", |script| script.listens > 0).await;
-    // One that is kept now, and nothing else that would have it sync: the next sync is in ten minutes.
+    let running = RunningWorker::start((setup.options)());
+    coordinator.wait_until("it counts, and listens", |script| script.listens > 0).await;
+    // A recount is reserved, and nothing else causes a sync: the next one is due in ten minutes.
     let spot = v1::Lease { mirrored: true, sub_ranges: vec![0], ..coordinator.lease(2, 30..31) };
     coordinator.change(|script| {
         script.to_grant.push_back(spot);
         script.kept = true;
     });
     let is_spot = |result: &v1::Result| result.attempt == 2;
-    coordinator.until("the recount", |script| script.results.iter().any(is_spot)).await;
+    coordinator.wait_until("the recount", |script| script.results.iter().any(is_spot)).await;
     let units = coordinator.script().results.iter().filter(|result| !is_spot(result)).count();
-    assert!(units < 20, "it did not wait for the end of what it was at");
+    assert!(units < 20, "it did not finish its units first");
     running.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn units_that_are_taken_out_of_a_lease_are_not_counted_and_what_is_left_is() {
+async fn units_removed_from_a_lease_are_not_counted_and_the_rest_is() {
     // A hundred thousand units would take minutes.
-    let stage = Stage::new("shrinks", queens(18, 1), Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
+    let setup = TestSetup::new("shrinks", queens(18, 1), SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
     coordinator.change(|script| {
         script.next_sync_ms = 50;
         script.to_grant.push_back(coordinator.lease(1, 0..40_000));
     });
-    let running = Running::start((stage.options)());
+    let running = RunningWorker::start((setup.options)());
     coordinator
-        .until("the lease is held", |script| script.syncs.iter().any(|sync| !sync.held.is_empty()))
+        .wait_until("the lease is held", |script| {
+            script.syncs.iter().any(|sync| !sync.held.is_empty())
+        })
         .await;
     let end = coordinator.change(|script| {
         let held = &script.syncs.last().expect("a sync").held[0];
         assert!(held.unstarted <= held.left);
-        // A little of what was not begun stays with the worker.
+        // A few units that were not started stay with the worker.
         let end = 40_000 - held.unstarted + 500;
         script.ends.insert(1, end);
         end
     });
     coordinator
-        .until("it says that it has less", |script| {
+        .wait_until("it reports fewer units", |script| {
             let held = |sync: &v1::SyncRequest| {
                 sync.held.iter().any(|held| held.lease.as_ref().is_some_and(|l| l.units == end))
             };
             script.syncs.iter().any(held)
         })
         .await;
-    coordinator.until("it has nothing in hand", |script| script.waiting == 1).await;
+    coordinator.wait_until("it holds no lease", |script| script.waiting == 1).await;
     let summary = running.stop().await;
     let counted: std::collections::BTreeSet<u64> =
         coordinator.script().results.iter().map(|result| result.unit).collect();
-    assert!((0..end).all(|unit| counted.contains(&unit)), "all that it kept");
+    assert!((0..end).all(|unit| counted.contains(&unit)), "all remaining units");
     assert_eq!((summary.dropped, summary.undelivered), (0, 0));
-    // Between its report and the answer it may have begun some.
+    // It may have started some units between its report and the answer.
     assert!(counted.len() < 40_000, "{}", counted.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_worker_waits_in_its_sync_and_begins_as_soon_as_there_is_work() {
-    let stage = Stage::new("waits", queens(10, 100), Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
-    let running = Running::start((stage.options)());
+    let setup = TestSetup::new("waits", queens(10, 100), SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
+    let running = RunningWorker::start((setup.options)());
     for attempt in 1..4 {
-        coordinator.until("it waits", |script| script.waiting == 1).await;
+        coordinator.wait_until("it waits", |script| script.waiting == 1).await;
         coordinator.change(|script| script.to_grant.push_back(coordinator.lease(attempt, 0..2)));
-        // Its next sync by the clock would be in ten minutes.
-        coordinator.until("results", |script| script.results.len() as u64 >= 2 * attempt).await;
+        // The next periodic sync would be in ten minutes.
+        coordinator
+            .wait_until("results", |script| script.results.len() as u64 >= 2 * attempt)
+            .await;
     }
     running.stop().await;
     let script = coordinator.script();
     assert!(script.syncs.iter().all(|sync| sync.wait_ms <= 10_000));
-    // What it has in hand must not wait for anything.
+    // A sync with held leases must not wait.
     assert!(script.syncs.iter().all(|sync| sync.wait_ms == 0 || sync.held.is_empty()));
-    assert_eq!(script.syncs[0].wait_ms, 0, "at its start it asks what there is");
+    assert_eq!(script.syncs[0].wait_ms, 0, "the first sync does not wait");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_does_not_wait_for_a_sync_that_waits() {
-    let stage = Stage::new("stop", queens(8, 100), Waits::ForWork).await;
-    let running = Running::start((stage.options)());
-    stage.coordinator.until("it waits", |script| script.waiting == 1).await;
+    let setup = TestSetup::new("stop", queens(8, 100), SyncWait::ForWork).await;
+    let running = RunningWorker::start((setup.options)());
+    setup.coordinator.wait_until("it waits", |script| script.waiting == 1).await;
     running.stop().await;
-    let script = stage.coordinator.script();
-    assert!(script.syncs.last().is_some_and(|sync| sync.draining), "it said goodbye");
+    let script = setup.coordinator.script();
+    assert!(
+        script.syncs.last().is_some_and(|sync| sync.draining),
+        "it reported that it is draining"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_do_not_wait_for_a_sync_that_waits() {
-    let stage = Stage::new("results", queens(8, 100), Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
+    let setup = TestSetup::new("results", queens(8, 100), SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
     coordinator.change(|script| {
         script.refuses_results = true;
         script.to_grant.push_back(coordinator.lease(1, 0..1));
     });
-    let running = Running::start((stage.options)());
+    let running = RunningWorker::start((setup.options)());
     let counted = |script: &Script| {
         script
             .syncs
@@ -453,19 +460,19 @@ async fn results_do_not_wait_for_a_sync_that_waits() {
             .flat_map(|sync| &sync.held)
             .any(|held| held.unstarted == 0 && held.left == 1)
     };
-    coordinator.until("a unit that is begun", counted).await;
-    // A result is on disk when it is sent; a unit that was not finished by now is counted again.
+    coordinator.wait_until("a unit that is begun", counted).await;
+    // A result is on disk when it is sent; an unfinished unit is counted again.
     tokio::time::sleep(Duration::from_millis(500)).await;
     running.kill().await;
-    let running = Running::start((stage.options)());
-    coordinator.until("the next worker waits", |script| script.waiting == 1).await;
+    let running = RunningWorker::start((setup.options)());
+    coordinator.wait_until("the next worker waits", |script| script.waiting == 1).await;
     coordinator.change(|script| script.refuses_results = false);
-    coordinator.until("the result of the first", |script| script.results.len() == 1).await;
+    coordinator.wait_until("the result of the first", |script| script.results.len() == 1).await;
     assert_eq!(coordinator.script().waiting, 1);
     running.stop().await;
 }
 
-/// A clock that tests set.
+/// A clock set by the test.
 struct Clock(AtomicU16);
 
 impl Environment for Clock {
@@ -480,63 +487,63 @@ impl Environment for Clock {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rest_does_not_wait_for_a_sync_that_waits() {
-    let stage = Stage::new("rest", queens(8, 100), Waits::ForWork).await;
+    let setup = TestSetup::new("rest", queens(8, 100), SyncWait::ForWork).await;
     let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
-    let running = Running::start(Options {
+    let running = RunningWorker::start(WorkerOptions {
         rest: Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None },
         environment: Arc::<Clock>::clone(&clock),
-        ..(stage.options)()
+        ..(setup.options)()
     });
-    stage.coordinator.until("it waits", |script| script.waiting == 1).await;
+    setup.coordinator.wait_until("it waits", |script| script.waiting == 1).await;
     clock.0.store(9 * 60, Ordering::SeqCst);
     let rests = |sync: &v1::SyncRequest| sync.capacity == 0 && sync.wait_ms == 0 && !sync.draining;
-    stage.coordinator.until("it rests", |script| script.syncs.last().is_some_and(rests)).await;
-    stage.coordinator.until("nothing waits any more", |script| script.waiting == 0).await;
+    setup.coordinator.wait_until("it rests", |script| script.syncs.last().is_some_and(rests)).await;
+    setup.coordinator.wait_until("nothing waits any more", |script| script.waiting == 0).await;
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_coordinator_of_before_gets_its_work_done_and_is_asked_ever_more_seldom() {
-    let stage = Stage::new("before", queens(10, 100), Waits::Never).await;
-    let coordinator = &stage.coordinator;
-    // It names no grants and knows no sub-ranges, but a kernel that must not be used.
+async fn an_earlier_coordinator_gets_its_results_and_is_polled_with_backoff() {
+    let setup = TestSetup::new("before", queens(10, 100), SyncWait::Never).await;
+    let coordinator = &setup.coordinator;
+    // It sends no grants, knows no sub-ranges, and forbids a kernel.
     let lease =
         |attempt, units| v1::Lease { grant: Vec::new(), ..coordinator.lease(attempt, units) };
     let leases = vec![
         lease(1, 0..2),
         v1::Lease { mirrored: true, not_kernel: "scalar".into(), ..lease(2, 0..1) },
     ];
-    let running = Running::start((stage.options)());
-    coordinator.until("it is idle", |script| script.syncs.len() >= 3).await;
+    let running = RunningWorker::start((setup.options)());
+    coordinator.wait_until("it is idle", |script| script.syncs.len() >= 3).await;
     coordinator.change(|script| script.to_grant.extend(leases.clone()));
-    coordinator.until("results", |script| script.results.len() >= 3).await;
-    stage.check(&coordinator.script().results, &leases);
+    coordinator.wait_until("results", |script| script.results.len() >= 3).await;
+    setup.check(&coordinator.script().results, &leases);
     let recount = |result: &v1::Result| result.attempt == 2;
     assert!(
         coordinator.script().results.iter().filter(|r| recount(r)).all(|r| r.kernel == "generic")
     );
     let before = coordinator.script().syncs.len();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // 50, 100, 200, … ms; without pace there would be sixty.
+    // 50, 100, 200, … ms; without a backoff there would be sixty syncs.
     let after = coordinator.script().syncs.len();
     assert!(after - before <= 12, "{} syncs", after - before);
     running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_nothing_here_can_count_is_given_back_and_why_is_said() {
-    // The oracle is not for boards of this size, and the other kernels are not for super-queens.
+async fn a_lease_that_no_kernel_can_count_is_given_back_with_the_reason() {
+    // The reference kernel does not support boards of this size, and the others no superqueens.
     let problem = Problem::empty(Piece::Superqueen, 12);
     let scheme = Scheme::best(&problem);
     let job = Job::new(problem, scheme, None, 100).expect("a board that can be counted");
-    let stage = Stage::new("unsuited", job, Waits::ForWork).await;
-    let coordinator = &stage.coordinator;
+    let setup = TestSetup::new("unsuited", job, SyncWait::ForWork).await;
+    let coordinator = &setup.coordinator;
     let recount =
         v1::Lease { mirrored: true, not_kernel: "generic".into(), ..coordinator.lease(1, 0..1) };
     coordinator.change(|script| script.to_grant.push_back(recount));
-    let running = Running::start((stage.options)());
-    coordinator.until("it is told", |script| !script.failures.is_empty()).await;
-    coordinator.until("it is not held", |script| script.waiting == 1).await;
+    let running = RunningWorker::start((setup.options)());
+    coordinator.wait_until("the failure report", |script| !script.failures.is_empty()).await;
+    coordinator.wait_until("it is not held", |script| script.waiting == 1).await;
     let summary = running.stop().await;
     let script = coordinator.script();
     let reasons: Vec<v1::FailReason> =

@@ -1,8 +1,9 @@
-//! Workers against a coordinator that loses replies, restarts, is away, cancels, and speaks of tomorrow: every total is
-//! right, nothing that was counted is lost, and what is not counted is given back.
+//! Workers against a coordinator that loses replies, restarts, is unreachable, cancels jobs, and
+//! sends unknown fields: every total is correct, no result is lost, and uncounted units are given
+//! back.
 //!
-//! The coordinator is a campaign in memory behind a real server on loopback. Nothing here depends on timing: waits are
-//! for events, with generous limits.
+//! The coordinator is a campaign in memory behind a real server on loopback. The tests wait for
+//! events, with generous limits, so nothing depends on timing.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -14,16 +15,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::cluster::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
+use nqueens::cluster::campaign::{
+    Campaign, CampaignEvent, CampaignKey, JobState, ResultVerdict, Settings,
+};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{check, messages, v1};
-use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, WorkerOptions};
 use nqueens::decomposition::{Decomposition, Job, JobHash, Scheme};
 use nqueens::engine::{Device, DeviceChoice, DeviceName};
 use nqueens::kernel::KernelKind;
-use nqueens::kernel::gpu::layout::Slot;
+use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::{
-    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -32,42 +35,42 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-/// Far more than anything here takes.
+/// Far longer than any test takes.
 const LONG: Duration = Duration::from_secs(120);
 
-/// What the coordinator has seen and done.
+/// What the coordinator has received and done.
 #[derive(Default)]
-struct Witnessed {
+struct CallLog {
     syncs: Vec<v1::SyncRequest>,
     granted: HashMap<u64, v1::Lease>,
     results: Vec<v1::Result>,
     failures: Vec<v1::FailRequest>,
-    /// Every event, as a ledger would have it.
-    ledger: Vec<Event>,
+    /// Every event, as in a ledger.
+    ledger: Vec<CampaignEvent>,
 }
 
-struct Desk {
+struct FakeState {
     campaign: Campaign,
     jobs: HashMap<JobHash, Decomposition>,
-    seen: Witnessed,
+    log: CallLog,
 }
 
 /// A coordinator in memory.
-struct Fake {
-    desk: Mutex<Desk>,
+struct FakeCoordinator {
+    state: Mutex<FakeState>,
     began: Instant,
     changes: watch::Sender<()>,
-    /// Calls to come whose replies are lost after the commit.
+    /// The number of calls whose replies will be lost after the commit.
     lose_replies: AtomicU32,
-    /// Nothing is answered.
+    /// Whether all calls fail.
     away: AtomicBool,
-    /// Nothing is committed.
+    /// Whether all commits fail.
     ledger_full: AtomicBool,
-    /// Another version of the protocol is spoken here.
+    /// Whether it has another version of the protocol.
     other_protocol: AtomicBool,
 }
 
-/// Nothing is counted again: there is one worker, and no arbiter.
+/// Settings without checks: there is one worker and no arbiter.
 fn settings() -> Settings {
     Settings {
         sync_ms: 100,
@@ -80,26 +83,27 @@ fn settings() -> Settings {
     }
 }
 
-/// The same after a restart.
+/// Creates an empty campaign, as after a restart.
 fn campaign(epoch: u64) -> Campaign {
     Campaign::new(settings(), epoch, CampaignKey::from_seed(7))
 }
 
-impl Fake {
+impl FakeCoordinator {
     fn new(jobs: &[Job]) -> Arc<Self> {
         let mut campaign = campaign(1);
-        let mut seen = Witnessed::default();
+        let mut log = CallLog::default();
         let jobs = (1..).zip(jobs).map(|(at_ms, job)| {
             let decomposition = Decomposition::new(job.clone());
             let (job, units) = (job.hash(), decomposition.units());
-            let event = Event::JobSubmitted { job, units, priority: 0, at_ms, published: None };
+            let event =
+                CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms, published: None };
             campaign.apply(&event);
-            seen.ledger.push(event);
+            log.ledger.push(event);
             (job, decomposition)
         });
         let jobs = jobs.collect();
         Arc::new(Self {
-            desk: Mutex::new(Desk { campaign, jobs, seen }),
+            state: Mutex::new(FakeState { campaign, jobs, log }),
             began: Instant::now(),
             changes: watch::Sender::new(()),
             lose_replies: AtomicU32::new(0),
@@ -109,71 +113,72 @@ impl Fake {
         })
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().expect("no test panics with the desk in hand")
+    fn state(&self) -> MutexGuard<'_, FakeState> {
+        self.state.lock().expect("no test panics while holding the lock")
     }
 
     fn now_ms(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
     }
 
-    /// The memory of leases and workers is gone; what the ledger has is not.
+    /// Loses leases and workers, and rebuilds the campaign from the ledger.
     fn restart(&self) {
-        let mut desk = self.desk();
+        let mut state = self.state();
         let epoch = 2 + self.now_ms();
-        desk.campaign = campaign(epoch);
-        let Desk { campaign, seen, .. } = &mut *desk;
-        seen.ledger.iter().for_each(|event| campaign.apply(event));
+        state.campaign = campaign(epoch);
+        let FakeState { campaign, log, .. } = &mut *state;
+        log.ledger.iter().for_each(|event| campaign.apply(event));
     }
 
-    fn apply(desk: &mut Desk, events: Vec<Event>) {
+    fn apply(state: &mut FakeState, events: Vec<CampaignEvent>) {
         for event in events {
-            desk.campaign.apply(&event);
-            desk.seen.ledger.push(event);
+            state.campaign.apply(&event);
+            state.log.ledger.push(event);
         }
     }
 
-    /// Waits until something holds.
-    async fn until(&self, what: &str, holds: impl Fn(&Desk) -> bool) {
+    /// Waits until a condition holds.
+    async fn wait_until(&self, what: &str, holds: impl Fn(&FakeState) -> bool) {
         let mut changes = self.changes.subscribe();
         let wait = async {
-            while !holds(&self.desk()) {
-                // Recounts and leases go by the clock.
+            while !holds(&self.state()) {
+                // Recounts and leases depend on the clock.
                 let _ = tokio::time::timeout(Duration::from_millis(50), changes.changed()).await;
-                let mut desk = self.desk();
+                let mut state = self.state();
                 let now_ms = self.now_ms();
-                let events = desk.campaign.tick(now_ms);
-                Self::apply(&mut desk, events);
+                let events = state.campaign.tick(now_ms);
+                Self::apply(&mut state, events);
             }
         };
         tokio::time::timeout(LONG, wait)
             .await
-            .unwrap_or_else(|_| panic!("waited in vain for: {what}"));
+            .unwrap_or_else(|_| panic!("timed out waiting for: {what}"));
     }
 
-    fn is_finished(desk: &Desk, job: &Job) -> bool {
-        desk.campaign
+    fn is_finished(state: &FakeState, job: &Job) -> bool {
+        state
+            .campaign
             .progress(&job.hash())
             .is_some_and(|progress| progress.state == JobState::Finished)
     }
 
-    async fn finished(&self, jobs: &[Job]) {
-        self.until("the jobs are finished", |desk| {
-            jobs.iter().all(|job| Self::is_finished(desk, job))
+    async fn wait_until_finished(&self, jobs: &[Job]) {
+        self.wait_until("the jobs are finished", |state| {
+            jobs.iter().all(|job| Self::is_finished(state, job))
         })
         .await;
     }
 
     fn solutions(&self, job: &Job) -> u128 {
-        let desk = self.desk();
-        let progress = desk.campaign.progress(&job.hash()).expect("it was submitted");
+        let state = self.state();
+        let progress = state.campaign.progress(&job.hash()).expect("it was submitted");
         assert_eq!(progress.done, progress.units);
         progress.total.solutions().expect("a whole number")
     }
 
-    /// Results that came, by unit.
+    /// Returns the received results in order.
     fn results(&self) -> Vec<v1::Result> {
-        self.desk().seen.results.clone()
+        self.state().log.results.clone()
     }
 
     fn admit(&self, peer: Option<&v1::Peer>) -> Result<String, Status> {
@@ -188,7 +193,7 @@ impl Fake {
     }
 }
 
-struct Calls(Arc<Fake>);
+struct Calls(Arc<FakeCoordinator>);
 
 #[tonic::async_trait]
 impl Work for Calls {
@@ -205,43 +210,43 @@ impl Work for Calls {
     ) -> Result<Response<v1::SyncResponse>, Status> {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;
-        self.0.desk().seen.syncs.push(request.clone());
-        let until = Instant::now() + Duration::from_millis(request.wait_ms.into());
+        self.0.state().log.syncs.push(request.clone());
+        let deadline = Instant::now() + Duration::from_millis(request.wait_ms.into());
         let worker = (request.worker.clone(), "owner".to_owned(), None);
-        let sync = messages::sync_request(request, worker).expect("a worker makes sense");
+        let sync = messages::sync_request(request, worker).expect("a worker's messages are valid");
         let mut changes = self.0.changes.subscribe();
         let (answer, quarantined) = loop {
             changes.mark_unchanged();
             let (response, quarantined) = {
-                let mut desk = self.0.desk();
-                let response = desk.campaign.sync(&sync, self.0.now_ms());
-                (response, desk.campaign.quarantined().get(&sync.worker).cloned())
+                let mut state = self.0.state();
+                let response = state.campaign.sync(&sync, self.0.now_ms());
+                (response, state.campaign.quarantined().get(&sync.worker).cloned())
             };
             let nothing =
                 response.desired.is_empty() && response.cancel.is_empty() && quarantined.is_none();
-            if !nothing || Instant::now() >= until {
+            if !nothing || Instant::now() >= deadline {
                 break (messages::sync_response(&response), quarantined.unwrap_or_default());
             }
-            // Jobs are changed by tests, which tell nobody.
+            // Tests change jobs without a notification.
             let _ = tokio::time::timeout(Duration::from_millis(50), changes.changed()).await;
             if self.0.away.load(Ordering::SeqCst) {
                 return Err(Status::unavailable("away"));
             }
         };
-        let mut desk = self.0.desk();
+        let mut state = self.0.state();
         for lease in &answer.desired {
-            desk.seen.granted.insert(lease.attempt, lease.clone());
+            state.log.granted.insert(lease.attempt, lease.clone());
         }
-        let running = desk.campaign.jobs().filter(|job| {
-            desk.campaign.progress(job).is_some_and(|progress| progress.state == JobState::Running)
+        let running = state.campaign.jobs().filter(|job| {
+            state.campaign.progress(job).is_some_and(|progress| progress.state == JobState::Running)
         });
         let running_jobs = running.count() as u32;
         let job = |decomposition: &Decomposition| {
             let job = decomposition.job();
             v1::Job { job: job.hash().to_bytes().into(), text: job.to_string() }
         };
-        let jobs = desk.jobs.values().map(job).collect();
-        drop(desk);
+        let jobs = state.jobs.values().map(job).collect();
+        drop(state);
         self.0.changes.send_replace(());
         Ok(Response::new(v1::SyncResponse { jobs, running_jobs, quarantined, ..answer }))
     }
@@ -253,26 +258,26 @@ impl Work for Calls {
         let request = request.into_inner();
         let build = self.0.admit(request.peer.as_ref())?;
         if self.0.ledger_full.load(Ordering::SeqCst) {
-            self.0.desk().seen.results.extend(request.results);
+            self.0.state().log.results.extend(request.results);
             self.0.changes.send_replace(());
             return Err(Status::unavailable("the ledger cannot be written"));
         }
-        let mut desk = self.0.desk();
+        let mut state = self.0.state();
         let mut verdicts = Vec::new();
         for result in request.results {
-            desk.seen.results.push(result.clone());
+            state.log.results.push(result.clone());
             let result = messages::unit_result(result, (&request.worker, "owner"), &build);
-            let result = result.expect("a worker makes sense");
-            let limits = desk.jobs[&result.unit.job].unit_limits(result.unit.unit);
-            let validation = desk.campaign.validate(&result, Some(&limits));
+            let result = result.expect("a worker's messages are valid");
+            let limits = state.jobs[&result.unit.job].unit_limits(result.unit.unit);
+            let validation = state.campaign.validate(&result, Some(&limits));
             assert!(
-                !matches!(validation.verdict, Verdict::Conflict | Verdict::Refused),
+                !matches!(validation.verdict, ResultVerdict::Conflict | ResultVerdict::Refused),
                 "{validation:?}"
             );
-            Fake::apply(&mut desk, validation.events);
+            FakeCoordinator::apply(&mut state, validation.events);
             verdicts.push(v1::Verdict::from(validation.verdict).into());
         }
-        drop(desk);
+        drop(state);
         self.0.changes.send_replace(());
         let lose = |left: u32| left.checked_sub(1);
         if self.0.lose_replies.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose).is_ok() {
@@ -287,35 +292,36 @@ impl Work for Calls {
     ) -> Result<Response<v1::FailResponse>, Status> {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;
-        let mut desk = self.0.desk();
+        let mut state = self.0.state();
         let job = nqueens::cluster::protocol::job_hash(&request.job).expect("a job's name");
         let unit = nqueens::cluster::campaign::UnitId { job, unit: request.unit };
         if request.reason() == v1::FailReason::Unsuited {
-            desk.campaign.unsuited(unit, request.attempt, &request.worker);
+            state.campaign.mark_unsuited(unit, request.attempt, &request.worker);
         } else {
-            let event = desk.campaign.fail(unit, request.attempt, &request.worker, &request.detail);
-            Fake::apply(&mut desk, event.into_iter().collect());
+            let event =
+                state.campaign.fail(unit, request.attempt, &request.worker, &request.detail);
+            FakeCoordinator::apply(&mut state, event.into_iter().collect());
         }
-        desk.seen.failures.push(request);
-        drop(desk);
+        state.log.failures.push(request);
+        drop(state);
         self.0.changes.send_replace(());
         Ok(Response::new(v1::FailResponse {}))
     }
 }
 
-/// A fake that listens.
-struct Serving {
+/// A running server of a fake coordinator.
+struct RunningServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-impl Serving {
-    async fn start(fake: &Arc<Fake>, address: SocketAddr) -> Self {
+impl RunningServer {
+    async fn start(coordinator: &Arc<FakeCoordinator>, address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("a free port on loopback");
         let address = listener.local_addr().expect("it is bound");
         let (stop, stopped) = oneshot::channel();
-        let service = WorkServer::new(Calls(Arc::clone(fake)));
+        let service = WorkServer::new(Calls(Arc::clone(coordinator)));
         let task = tokio::spawn(async move {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
             let stopped = async { drop(stopped.await) };
@@ -327,7 +333,7 @@ impl Serving {
         Self { address, stop: Some(stop), task }
     }
 
-    /// Ends it; every connection is closed.
+    /// Stops it and closes every connection.
     async fn stop(mut self) -> SocketAddr {
         drop(self.stop.take());
         tokio::time::timeout(LONG, self.task).await.expect("it ends").expect("no panic");
@@ -335,13 +341,13 @@ impl Serving {
     }
 }
 
-async fn listen(jobs: &[Job]) -> (Arc<Fake>, Serving) {
-    let fake = Fake::new(jobs);
-    let serving = Serving::start(&fake, ([127, 0, 0, 1], 0).into()).await;
-    (fake, serving)
+async fn listen(jobs: &[Job]) -> (Arc<FakeCoordinator>, RunningServer) {
+    let coordinator = FakeCoordinator::new(jobs);
+    let serving = RunningServer::start(&coordinator, ([127, 0, 0, 1], 0).into()).await;
+    (coordinator, serving)
 }
 
-/// A folder of its own for each test.
+/// A temporary folder, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -359,48 +365,48 @@ impl Drop for Scratch {
     }
 }
 
-/// A worker with two threads of the CPU.
-fn options(scratch: &Scratch, serving: &Serving) -> Options {
+/// Returns the options of a worker with two CPU threads.
+fn options(scratch: &Scratch, serving: &RunningServer) -> WorkerOptions {
     let join = serving.address.to_string().parse().expect("an address");
-    Options {
+    WorkerOptions {
         devices: DeviceChoice::These(vec![DeviceName::Cpu]),
         threads: NonZeroUsize::new(2),
         deadline: Duration::from_secs(20),
-        ..Options::new(join, scratch.0.clone())
+        ..WorkerOptions::new(join, scratch.0.clone())
     }
 }
 
-struct Running {
+struct RunningWorker {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Summary, WorkerError>>,
 }
 
-fn start(options: Options) -> Running {
+fn start(options: WorkerOptions) -> RunningWorker {
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async { drop(stopped.await) };
-    Running { stop, task: tokio::spawn(worker::run(options, stopped)) }
+    RunningWorker { stop, task: tokio::spawn(worker::run(options, stopped)) }
 }
 
-async fn ends(
+async fn wait_for_end(
     running: impl Future<Output = Result<Result<Summary, WorkerError>, tokio::task::JoinError>>,
 ) -> Result<Summary, WorkerError> {
     tokio::time::timeout(LONG, running).await.expect("it ends in time").expect("it does not panic")
 }
 
-impl Running {
-    /// Tells it to stop, and waits for its end.
+impl RunningWorker {
+    /// Stops the worker and waits for its end.
     async fn stop(self) -> Summary {
         drop(self.stop);
-        ends(self.task).await.expect("it ends well")
+        wait_for_end(self.task).await.expect("it ends without an error")
     }
 
-    /// Waits for its end; it is not told to stop.
+    /// Waits for its end without stopping it.
     async fn end(self) -> Result<Summary, WorkerError> {
         let _stop = self.stop;
-        ends(self.task).await
+        wait_for_end(self.task).await
     }
 
-    /// Like a kill.
+    /// Aborts the worker, like a kill.
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("aborted").is_cancelled());
@@ -417,7 +423,7 @@ fn queens(n: usize, unit_prefixes: u64) -> Job {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_to_count() {
+async fn a_single_worker_counts_every_board_correctly_and_exits_when_idle() {
     let corner = Problem::new(Piece::Queen, 10, vec![Square::new(0, 3)], vec![Square::new(9, 9)])
         .expect("a board");
     let jobs = [
@@ -427,191 +433,201 @@ async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_t
         job(corner.clone(), 40),
         job(Problem::empty(Piece::Toroidal, 7), 5),
     ];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("counts");
-    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
-    fake.finished(&jobs).await;
-    let summary = running.end().await.expect("it ends well when nothing is to be counted");
+    let running = start(WorkerOptions { exit_when_idle: true, ..options(&scratch, &serving) });
+    coordinator.wait_until_finished(&jobs).await;
+    let summary = running.end().await.expect("it ends when there is nothing to count");
     let oracle =
         nqueens::engine::CountOptions { kernel: Some(KernelKind::Reference), ..Default::default() };
     let of_corner = nqueens::engine::count(&corner, &oracle).expect("counts").solutions;
-    let counted: Vec<u128> = jobs.iter().map(|job| fake.solutions(job)).collect();
+    let counted: Vec<u128> = jobs.iter().map(|job| coordinator.solutions(job)).collect();
     assert_eq!(counted, [92, 352, 724, of_corner, 28]);
     assert_eq!((summary.dropped, summary.undelivered), (0, 0));
     let units: u64 = jobs.iter().map(|job| Decomposition::new(job.clone()).units()).sum();
     assert!(summary.units >= units, "{summary:?}");
 
-    let desk = fake.desk();
-    for result in &desk.seen.results {
+    let state = coordinator.state();
+    for result in &state.log.results {
         assert!(result.device.starts_with("cpu, ") && !result.sub_sums.is_empty(), "{result:?}");
     }
-    let last = desk.seen.syncs.last().expect("a last sync");
+    let last = state.log.syncs.last().expect("a last sync");
     assert!(last.draining && last.held.is_empty() && last.capacity == 0);
-    let first = &desk.seen.syncs[0];
+    let first = &state.log.syncs[0];
     assert_eq!((first.capacity, first.devices.len()), (2, 1));
     assert_eq!(first.kernels[0], KernelKind::fastest(Piece::Queen).name());
-    // Rates are told once they are known.
+    // Rates are reported once they are known.
     assert!(
-        desk.seen.syncs.iter().any(|sync| sync.rates.iter().any(|rate| rate.units_per_s > 0.0))
+        state.log.syncs.iter().any(|sync| sync.rates.iter().any(|rate| rate.units_per_s > 0.0))
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replies_that_are_lost_after_the_commit_cost_nothing() {
+async fn replies_lost_after_the_commit_cost_nothing() {
     let jobs = [queens(10, 10)];
-    let (fake, serving) = listen(&jobs).await;
-    fake.lose_replies.store(5, Ordering::SeqCst);
+    let (coordinator, serving) = listen(&jobs).await;
+    coordinator.lose_replies.store(5, Ordering::SeqCst);
     let scratch = Scratch::new("lost-replies");
-    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
-    fake.finished(&jobs).await;
-    assert_eq!(running.end().await.expect("ends well").undelivered, 0);
-    assert_eq!(fake.solutions(&jobs[0]), 724);
-    let results = fake.results();
+    let running = start(WorkerOptions { exit_when_idle: true, ..options(&scratch, &serving) });
+    coordinator.wait_until_finished(&jobs).await;
+    assert_eq!(running.end().await.expect("it ends without an error").undelivered, 0);
+    assert_eq!(coordinator.solutions(&jobs[0]), 724);
+    let results = coordinator.results();
     let same = |a: &v1::Result, b: &v1::Result| (a.attempt, a.unit) == (b.attempt, b.unit);
     let again = results
         .iter()
         .enumerate()
         .filter(|(i, a)| results[..*i].iter().any(|b| same(a, b)))
         .count();
-    assert!(again > 0, "what was lost was sent again");
+    assert!(again > 0, "lost replies cause results to be sent again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_coordinator_that_restarts_without_its_leases_gets_every_result() {
     let jobs = [queens(12, 20)];
-    let (fake, mut serving) = listen(&jobs).await;
+    let (coordinator, mut serving) = listen(&jobs).await;
     let scratch = Scratch::new("restart");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     for results in [3, 20, 60] {
-        fake.until("some results", |desk| desk.seen.results.len() >= results).await;
+        coordinator.wait_until("some results", |state| state.log.results.len() >= results).await;
         let address = serving.stop().await;
-        fake.restart();
-        serving = Serving::start(&fake, address).await;
+        coordinator.restart();
+        serving = RunningServer::start(&coordinator, address).await;
     }
-    fake.finished(&jobs).await;
+    coordinator.wait_until_finished(&jobs).await;
     assert_eq!(running.stop().await.undelivered, 0);
-    assert_eq!(fake.solutions(&jobs[0]), 14_200);
+    assert_eq!(coordinator.solutions(&jobs[0]), 14_200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_coordinator_is_away_results_are_kept_and_then_handed_in() {
+async fn results_are_kept_while_the_coordinator_is_unreachable_and_submitted_later() {
     let jobs = [queens(11, 20)];
-    let (fake, serving) = listen(&jobs).await;
-    fake.ledger_full.store(true, Ordering::SeqCst);
+    let (coordinator, serving) = listen(&jobs).await;
+    coordinator.ledger_full.store(true, Ordering::SeqCst);
     let scratch = Scratch::new("away");
     let running = start(options(&scratch, &serving));
-    fake.until("results that are not taken", |desk| desk.seen.results.len() >= 5).await;
-    assert!(fake.desk().seen.syncs.iter().flat_map(|sync| &sync.held).all(|held| held.left > 0));
-    fake.away.store(true, Ordering::SeqCst);
+    coordinator
+        .wait_until("results that are not taken", |state| state.log.results.len() >= 5)
+        .await;
+    assert!(
+        coordinator.state().log.syncs.iter().flat_map(|sync| &sync.held).all(|held| held.left > 0)
+    );
+    coordinator.away.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    fake.ledger_full.store(false, Ordering::SeqCst);
-    fake.away.store(false, Ordering::SeqCst);
-    fake.finished(&jobs).await;
+    coordinator.ledger_full.store(false, Ordering::SeqCst);
+    coordinator.away.store(false, Ordering::SeqCst);
+    coordinator.wait_until_finished(&jobs).await;
     assert_eq!(running.stop().await.undelivered, 0);
-    assert_eq!(fake.solutions(&jobs[0]), 2680);
+    assert_eq!(coordinator.solutions(&jobs[0]), 2680);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_worker_in_the_folder_hands_in_what_a_killed_one_had_counted() {
+async fn the_next_worker_in_the_folder_submits_the_results_of_a_killed_one() {
     let jobs = [queens(10, 10)];
-    let (fake, serving) = listen(&jobs).await;
-    fake.ledger_full.store(true, Ordering::SeqCst);
+    let (coordinator, serving) = listen(&jobs).await;
+    coordinator.ledger_full.store(true, Ordering::SeqCst);
     let scratch = Scratch::new("killed");
     let running = start(options(&scratch, &serving));
-    fake.until("results that are not taken", |desk| desk.seen.results.len() >= 2).await;
+    coordinator
+        .wait_until("results that are not taken", |state| state.log.results.len() >= 2)
+        .await;
     running.kill().await;
     let (unit, first_boot) = {
-        let mut desk = fake.desk();
-        let first = desk.seen.results[0].clone();
-        let boot = desk.seen.syncs[0].boot;
-        desk.seen.results.clear();
+        let mut state = coordinator.state();
+        let first = state.log.results[0].clone();
+        let boot = state.log.syncs[0].boot;
+        state.log.results.clear();
         ((first.attempt, first.unit), boot)
     };
-    fake.ledger_full.store(false, Ordering::SeqCst);
+    coordinator.ledger_full.store(false, Ordering::SeqCst);
     let running = start(options(&scratch, &serving));
-    fake.until("the first result again", |desk| {
-        desk.seen.results.iter().any(|result| (result.attempt, result.unit) == unit)
-    })
-    .await;
-    fake.finished(&jobs).await;
+    coordinator
+        .wait_until("the first result arrives again", |state| {
+            state.log.results.iter().any(|result| (result.attempt, result.unit) == unit)
+        })
+        .await;
+    coordinator.wait_until_finished(&jobs).await;
     running.stop().await;
-    assert_eq!(fake.solutions(&jobs[0]), 724);
-    let desk = fake.desk();
-    let last = desk.seen.syncs.last().expect("a last sync");
+    assert_eq!(coordinator.solutions(&jobs[0]), 724);
+    let state = coordinator.state();
+    let last = state.log.syncs.last().expect("a last sync");
     assert_ne!(last.boot, first_boot);
-    assert_eq!(last.worker, desk.seen.syncs[0].worker, "the name is kept");
+    assert_eq!(last.worker, state.log.syncs[0].worker, "the name is kept");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_job_is_dropped_and_the_next_one_counted() {
-    // The first would take half a minute.
+async fn a_cancelled_job_is_dropped_and_the_next_one_is_counted() {
+    // The first job would take half a minute.
     let jobs = [queens(17, 10), queens(9, 10)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("cancelled");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
-    fake.until("a lease", |desk| desk.seen.syncs.iter().any(|sync| !sync.held.is_empty())).await;
-    Fake::apply(
-        &mut fake.desk(),
-        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    coordinator
+        .wait_until("a lease", |state| state.log.syncs.iter().any(|sync| !sync.held.is_empty()))
+        .await;
+    FakeCoordinator::apply(
+        &mut coordinator.state(),
+        vec![CampaignEvent::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
     );
-    fake.finished(&jobs[1..]).await;
-    fake.until("nothing is held", |desk| {
-        desk.seen.syncs.last().is_some_and(|sync| sync.held.is_empty())
-    })
-    .await;
+    coordinator.wait_until_finished(&jobs[1..]).await;
+    coordinator
+        .wait_until("nothing is held", |state| {
+            state.log.syncs.last().is_some_and(|sync| sync.held.is_empty())
+        })
+        .await;
     running.stop().await;
-    assert_eq!(fake.solutions(&jobs[1]), 352);
+    assert_eq!(coordinator.solutions(&jobs[1]), 352);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_told_to_stop_hands_in_what_it_has_and_gives_the_rest_back() {
+async fn a_stopping_worker_submits_its_results_and_gives_back_the_rest() {
     let jobs = [queens(17, 50)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("drains");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
-    fake.until("some results", |desk| desk.seen.results.len() >= 5).await;
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    coordinator.wait_until("some results", |state| state.log.results.len() >= 5).await;
     let summary = running.stop().await;
     assert_eq!((summary.dropped, summary.undelivered), (0, 0));
-    let desk = fake.desk();
-    let last = desk.seen.syncs.last().expect("a last sync");
+    let state = coordinator.state();
+    let last = state.log.syncs.last().expect("a last sync");
     assert!(last.draining && last.held.is_empty(), "{last:?}");
-    let progress = desk.campaign.progress(&jobs[0].hash()).expect("it was submitted");
-    assert_eq!(progress.done + progress.open, progress.units, "no unit is in anybody's hands");
+    let progress = state.campaign.progress(&jobs[0].hash()).expect("it was submitted");
+    assert_eq!(progress.done + progress.open, progress.units, "no unit is leased");
     assert!(progress.done > 0 && progress.open > 0);
-    // One may have been sent twice: when it was told to stop, it did not wait for the answer.
+    // One result may have been sent twice: a stopping worker does not wait for the answer.
     let sent: HashSet<(u64, u64)> =
-        desk.seen.results.iter().map(|result| (result.attempt, result.unit)).collect();
+        state.log.results.iter().map(|result| (result.attempt, result.unit)).collect();
     assert_eq!(summary.units + summary.recounts, sent.len() as u64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_coordinator_of_another_version_ends_the_worker_with_what_to_install() {
-    let (fake, serving) = listen(&[queens(8, 10)]).await;
-    fake.other_protocol.store(true, Ordering::SeqCst);
+async fn a_coordinator_of_another_version_ends_the_worker_with_the_version_to_install() {
+    let (coordinator, serving) = listen(&[queens(8, 10)]).await;
+    coordinator.other_protocol.store(true, Ordering::SeqCst);
     let scratch = Scratch::new("version");
     let error = start(options(&scratch, &serving)).end().await.expect_err("it is refused");
     assert!(matches!(error, WorkerError::Refused(..)), "{error:?}");
-    let said = error.to_string();
-    assert!(said.contains("install nqueens") && said.lines().count() == 1, "{said}");
+    let message = error.to_string();
+    assert!(message.contains("install nqueens") && message.lines().count() == 1, "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_in_quarantine_ends_and_says_why() {
+async fn a_quarantined_worker_ends_with_the_reason() {
     let jobs = [queens(16, 1)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("quarantine");
     let running = start(options(&scratch, &serving));
-    fake.until("a result", |desk| !desk.seen.results.is_empty()).await;
+    coordinator.wait_until("a result", |state| !state.log.results.is_empty()).await;
     {
-        let mut desk = fake.desk();
-        let worker = desk.seen.syncs[0].worker.clone();
-        let events = desk.campaign.quarantine(&worker, "its result is wrong", false);
-        Fake::apply(&mut desk, events);
+        let mut state = coordinator.state();
+        let worker = state.log.syncs[0].worker.clone();
+        let events = state.campaign.quarantine(&worker, "its result is wrong", false);
+        FakeCoordinator::apply(&mut state, events);
     }
-    let error = running.end().await.expect_err("it is not believed any more");
+    let error = running.end().await.expect_err("it is in quarantine");
     assert!(
         matches!(&error, WorkerError::Quarantined(why) if why == "its result is wrong"),
         "{error}"
@@ -619,7 +635,7 @@ async fn a_worker_in_quarantine_ends_and_says_why() {
 }
 
 #[test]
-fn a_sync_with_a_field_of_tomorrow_is_understood() {
+fn a_sync_response_with_an_unknown_field_is_read() {
     use prost::Message;
     let lease = v1::Lease { attempt: 3, job: vec![7; 16], units: 2, ..v1::Lease::default() };
     let response =
@@ -631,26 +647,26 @@ fn a_sync_with_a_field_of_tomorrow_is_understood() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_has_one_worker_and_an_address_off_loopback_needs_a_certificate() {
-    let (fake, serving) = listen(&[]).await;
+async fn a_folder_has_one_worker_and_a_remote_address_needs_a_certificate() {
+    let (coordinator, serving) = listen(&[]).await;
     let scratch = Scratch::new("folder");
     let running = start(options(&scratch, &serving));
-    fake.until("a sync", |desk| !desk.seen.syncs.is_empty()).await;
+    coordinator.wait_until("a sync", |state| !state.log.syncs.is_empty()).await;
     let error = start(options(&scratch, &serving)).end().await.expect_err("the folder is taken");
     assert!(matches!(error, WorkerError::InUse(_)), "{error:?}");
     running.stop().await;
     let join = "192.0.2.1:1".parse().expect("an address");
-    let error = start(Options { join, ..options(&scratch, &serving) })
+    let error = start(WorkerOptions { join, ..options(&scratch, &serving) })
         .end()
         .await
-        .expect_err("nobody knows it");
+        .expect_err("no certificate");
     assert!(
         matches!(error, WorkerError::NoCertificate(_)) && error.to_string().contains("--token"),
         "{error}"
     );
 }
 
-/// A clock that tests set.
+/// A clock set by the test.
 struct Clock(AtomicU16);
 
 impl Environment for Clock {
@@ -664,51 +680,54 @@ impl Environment for Clock {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
+async fn a_worker_rests_outside_its_hours_and_holds_no_lease_then() {
     let jobs = [queens(17, 50), queens(9, 10)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("hours");
     let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
     let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
-    let running = start(Options {
+    let running = start(WorkerOptions {
         rest,
         environment: Arc::<Clock>::clone(&clock),
         kernel: Some(KernelKind::Generic),
         ..options(&scratch, &serving)
     });
-    fake.until("some results", |desk| desk.seen.results.len() >= 3).await;
+    coordinator.wait_until("some results", |state| state.log.results.len() >= 3).await;
     clock.0.store(9 * 60, Ordering::SeqCst);
     let rests =
         |sync: &v1::SyncRequest| sync.capacity == 0 && sync.held.is_empty() && !sync.draining;
-    fake.until("a sync at rest", |desk| desk.seen.syncs.last().is_some_and(rests)).await;
-    // The next morning there is something shorter to do.
-    Fake::apply(
-        &mut fake.desk(),
-        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+    coordinator
+        .wait_until("a sync at rest", |state| state.log.syncs.last().is_some_and(rests))
+        .await;
+    // The next morning there is a shorter job.
+    FakeCoordinator::apply(
+        &mut coordinator.state(),
+        vec![CampaignEvent::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
     );
     clock.0.store(18 * 60, Ordering::SeqCst);
-    fake.finished(&jobs[1..]).await;
+    coordinator.wait_until_finished(&jobs[1..]).await;
     running.stop().await;
-    assert_eq!(fake.solutions(&jobs[1]), 352);
+    assert_eq!(coordinator.solutions(&jobs[1]), 352);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_without_a_thermometer_says_so_at_its_start() {
+async fn a_worker_without_a_thermometer_reports_it_at_startup() {
     let (_, serving) = listen(&[]).await;
     let scratch = Scratch::new("thermometer");
     let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
     let environment = Arc::new(Clock(AtomicU16::new(0)));
-    let error = start(Options { rest, environment, ..options(&scratch, &serving) }).end().await;
+    let error =
+        start(WorkerOptions { rest, environment, ..options(&scratch, &serving) }).end().await;
     assert!(matches!(error, Err(WorkerError::NoThermometer)), "{error:?}");
 }
 
 /// The mirror of a device, which is lost after so many batches.
-struct Lost {
+struct FailingBackend {
     mirror: Mirror,
     batches: usize,
 }
 
-impl Backend for Lost {
+impl Backend for FailingBackend {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.mirror.open(job)
     }
@@ -719,11 +738,11 @@ impl Backend for Lost {
         self.mirror.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        self.mirror.submit(order)
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.mirror.submit(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         self.mirror.wait()
     }
 
@@ -742,31 +761,33 @@ impl Backend for Lost {
 
 fn device(id: &str, batches: usize) -> Device {
     let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
-    let backend = Lost { mirror: Mirror::default(), batches };
+    let backend = FailingBackend { mirror: Mirror::default(), batches };
     Device::opened(id, DeviceKernel::new(Box::new(backend), shape, false))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_device_counts_beside_the_cpu() {
     let jobs = [queens(11, 10)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("device");
-    let running = start(Options {
+    let running = start(WorkerOptions {
         opened: vec![device("mirror-0", usize::MAX)],
         ..options(&scratch, &serving)
     });
-    fake.finished(&jobs).await;
+    coordinator.wait_until_finished(&jobs).await;
     running.stop().await;
-    assert_eq!(fake.solutions(&jobs[0]), 2680);
-    let desk = fake.desk();
+    assert_eq!(coordinator.solutions(&jobs[0]), 2680);
+    let state = coordinator.state();
     assert!(
-        desk.seen
+        state
+            .log
             .results
             .iter()
-            .all(|result| result.grant == desk.seen.granted[&result.attempt].grant)
+            .all(|result| result.grant == state.log.granted[&result.attempt].grant)
     );
     assert!(
-        desk.seen
+        state
+            .log
             .syncs
             .iter()
             .any(|sync| sync.devices.iter().any(|device| device.id == "mirror-0"))
@@ -774,47 +795,50 @@ async fn a_device_counts_beside_the_cpu() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_device_alone_counts_all() {
+async fn a_device_alone_counts_everything() {
     let jobs = [queens(10, 10), queens(11, 30)];
-    let (fake, serving) = listen(&jobs).await;
+    let (coordinator, serving) = listen(&jobs).await;
     let scratch = Scratch::new("device-alone");
     let devices = DeviceChoice::These(Vec::new());
     let opened = vec![device("mirror-0", usize::MAX)];
-    let running = start(Options { devices, opened, ..options(&scratch, &serving) });
-    fake.finished(&jobs).await;
+    let running = start(WorkerOptions { devices, opened, ..options(&scratch, &serving) });
+    coordinator.wait_until_finished(&jobs).await;
     assert_eq!(running.stop().await.undelivered, 0);
-    assert_eq!((fake.solutions(&jobs[0]), fake.solutions(&jobs[1])), (724, 2680));
+    assert_eq!((coordinator.solutions(&jobs[0]), coordinator.solutions(&jobs[1])), (724, 2680));
     let by_device =
         |result: &v1::Result| (&result.kernel[..], &result.device[..]) == ("wgsl", "mirror-0");
-    assert!(fake.results().iter().all(by_device));
+    assert!(coordinator.results().iter().all(by_device));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_device_that_is_lost_is_reported_and_its_units_are_counted_by_the_cpu() {
-    // The first is lost in its self-test, the second at its second batch of the job.
+    // The first device is lost in its self-test, the second in its second batch of the job.
     for batches in [0, 5] {
         let jobs = [queens(10, 10)];
-        let (fake, serving) = listen(&jobs).await;
+        let (coordinator, serving) = listen(&jobs).await;
         let scratch = Scratch::new(&format!("lost-{batches}"));
         // The CPU does not count as long as there is a device.
-        let alone = Options {
+        let alone = WorkerOptions {
             devices: DeviceChoice::These(Vec::new()),
             opened: vec![device("mirror-0", batches)],
             ..options(&scratch, &serving)
         };
         let running = start(alone);
-        fake.finished(&jobs).await;
-        fake.until("the fault is told", |desk| {
-            desk.seen
-                .syncs
-                .iter()
-                .any(|sync| sync.devices.iter().any(|device| device.fault.contains("the bus")))
-        })
-        .await;
+        coordinator.wait_until_finished(&jobs).await;
+        coordinator
+            .wait_until("the fault is reported", |state| {
+                state
+                    .log
+                    .syncs
+                    .iter()
+                    .any(|sync| sync.devices.iter().any(|device| device.fault.contains("the bus")))
+            })
+            .await;
         running.stop().await;
-        assert_eq!(fake.solutions(&jobs[0]), 724);
-        let by_device = fake.results().iter().filter(|result| result.kernel == "wgsl").count();
+        assert_eq!(coordinator.solutions(&jobs[0]), 724);
+        let by_device =
+            coordinator.results().iter().filter(|result| result.kernel == "wgsl").count();
         assert_eq!(by_device > 0, batches > 0);
-        assert!(fake.results().iter().any(|result| result.device.starts_with("cpu, ")));
+        assert!(coordinator.results().iter().any(|result| result.device.starts_with("cpu, ")));
     }
 }

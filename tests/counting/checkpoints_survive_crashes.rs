@@ -1,4 +1,4 @@
-//! The run file keeps what it acknowledged and believes nothing that is not as it was written.
+//! The checkpoint keeps what it acknowledged and rejects everything that is damaged.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,7 +12,7 @@ use nqueens::checkpoint::{
     Checkpoint, CheckpointError, Corruption, EnterError, FinishedUnit, Storage,
 };
 use nqueens::decomposition::{Job, Scheme};
-use nqueens::engine::{CountError, CountOptions, CountTask, Event};
+use nqueens::engine::{CountError, CountEvent, CountOptions, CountTask};
 use nqueens::kernel::KernelKind;
 use nqueens::tally::{Residues, Tally};
 use sha2::{Digest, Sha256};
@@ -31,7 +31,8 @@ fn finished(unit: u64) -> FinishedUnit {
     FinishedUnit { unit, tally, elapsed_s: 0.25, kernel: "scalar".into() }
 }
 
-/// A disk that loses power after a given number of steps, and may keep any part of what was not yet synced.
+/// A disk that loses power after a given number of steps. Any part of what was not synced may be
+/// kept.
 #[derive(Clone, Debug, Default)]
 struct CrashingDisk(Rc<RefCell<Disk>>);
 
@@ -39,22 +40,23 @@ struct CrashingDisk(Rc<RefCell<Disk>>);
 struct Disk {
     synced: Vec<u8>,
     written: Vec<u8>,
-    /// Steps until the power goes: each byte written, each sync and each cut of a torn end is one.
+    /// The number of steps until the power loss: each written byte, each sync and each cut of a
+    /// torn end.
     left: Option<usize>,
 }
 
 impl Disk {
     fn step(&mut self) -> io::Result<()> {
         match &mut self.left {
-            Some(0) => return Err(io::Error::other("the power is gone")),
+            Some(0) => return Err(io::Error::other("power loss")),
             Some(left) => *left -= 1,
             None => {}
         }
         Ok(())
     }
 
-    /// What may be found after the power went: the last synced bytes as they were; or what was written since,
-    /// up to any byte, with nothing, zeros, or the old bytes behind it.
+    /// Returns the possible contents after the power loss: the last synced bytes; or those written
+    /// since, up to any byte, followed by nothing, zeros, or the old bytes.
     fn survivors(&self) -> Vec<Vec<u8>> {
         let same = self.synced.iter().zip(&self.written).take_while(|(a, b)| a == b).count();
         let mut all = vec![self.synced.clone()];
@@ -110,12 +112,12 @@ fn open(bytes: &[u8]) -> Result<Checkpoint<CrashingDisk>, CheckpointError> {
     Checkpoint::open_in(Path::new("run"), CrashingDisk::holding(bytes))
 }
 
-/// Units in the order in which the count hands them over, some together.
+/// Returns units in the order in which the count appends them, some in one batch.
 fn batches() -> Vec<Vec<FinishedUnit>> {
     vec![vec![finished(2)], vec![finished(0), finished(1), finished(5)], vec![finished(4)]]
 }
 
-/// Writes everything; returns the units acknowledged before the power went.
+/// Writes everything. Returns the units that were acknowledged before the power loss.
 fn write_all(disk: &CrashingDisk) -> Vec<u64> {
     let mut acknowledged = Vec::new();
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("an empty disk");
@@ -138,7 +140,7 @@ fn whole_file() -> Vec<u8> {
     disk.0.borrow().synced.clone()
 }
 
-/// The thirds of units, as the books must have them.
+/// Returns the sum of the thirds of these units.
 fn thirds(units: impl IntoIterator<Item = u64>) -> u128 {
     units.into_iter().map(|unit| finished(unit).tally.thirds()).sum()
 }
@@ -152,29 +154,33 @@ fn an_acknowledged_unit_survives_a_power_loss_at_any_byte() {
         let acknowledged = write_all(&disk);
         let disk = disk.0.borrow().clone();
         for bytes in disk.survivors() {
-            goes_on(&bytes, &acknowledged, &format!("left {left}, {} bytes survive", bytes.len()));
+            assert_resumes(
+                &bytes,
+                &acknowledged,
+                &format!("left {left}, {} bytes survive", bytes.len()),
+            );
         }
     }
 }
 
-/// A crashed file holds what was acknowledged, nothing twice, and the count goes on from it to the end.
-fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
+/// Asserts that a crashed file has every acknowledged unit once, and that a count can resume from
+/// it.
+fn assert_resumes(bytes: &[u8], acknowledged: &[u64], case: &str) {
     let disk = CrashingDisk::holding(bytes);
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone())
-        .unwrap_or_else(|e| panic!("{whence}: {e}"));
+        .unwrap_or_else(|e| panic!("{case}: {e}"));
     for &unit in acknowledged {
-        assert!(file.book().has(unit), "{whence}: unit {unit} is lost");
+        assert!(file.completed().has(unit), "{case}: unit {unit} is lost");
     }
-    let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
-    assert_eq!(file.book().so_far().thirds(), thirds(present.clone()), "{whence}");
+    let present: Vec<u64> = (0..UNITS).filter(|&unit| file.completed().has(unit)).collect();
+    assert_eq!(file.completed().so_far().thirds(), thirds(present.clone()), "{case}");
     if file.job().is_none() {
-        file.begin(&job(), UNITS).unwrap_or_else(|e| panic!("{whence}: {e}"));
+        file.begin(&job(), UNITS).unwrap_or_else(|e| panic!("{case}: {e}"));
     }
-    let missing: Vec<u64> = file.book().missing().collect();
+    let missing: Vec<u64> = file.completed().missing().collect();
     file.append(&missing.into_iter().map(finished).collect::<Vec<_>>()).expect("the disk works");
-    let again =
-        open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{whence}, once more: {e}"));
-    assert_eq!(again.book().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{whence}");
+    let again = open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{case}, once more: {e}"));
+    assert_eq!(again.completed().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{case}");
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
     let whole = whole_file();
     let last_line =
         whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
-    // Every seventh length tears all the fields.
+    // Every seventh length is enough to tear each field.
     for torn_at in (last_line + 1..whole.len()).step_by(7) {
         for left in 0..whole.len() - last_line + 3 {
             let disk = CrashingDisk::holding(&whole[..torn_at]);
@@ -190,7 +196,7 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
                 Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
             disk.0.borrow_mut().left = Some(left);
             let mut acknowledged = vec![0, 1, 2, 5];
-            // Another unit than the torn one comes first this time.
+            // This time another unit than the torn one comes first.
             if file.append(&[finished(3)]).is_ok() {
                 acknowledged.push(3);
             }
@@ -199,14 +205,14 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
             for bytes in
                 [&survivors[0], &survivors[survivors.len() / 2], &survivors[survivors.len() - 1]]
             {
-                goes_on(bytes, &acknowledged, &format!("torn at {torn_at}, left {left}"));
+                assert_resumes(bytes, &acknowledged, &format!("torn at {torn_at}, left {left}"));
             }
         }
     }
 }
 
 #[test]
-fn a_torn_header_of_other_units_is_written_anew() {
+fn a_torn_header_of_other_units_is_overwritten() {
     let of = |unit_prefixes| {
         Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, unit_prefixes)
             .expect("small")
@@ -219,13 +225,13 @@ fn a_torn_header_of_other_units_is_written_anew() {
     let disk = CrashingDisk::holding(&header[..header.len() - 1]);
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn header");
     file.begin(&of(100), UNITS).expect("no unit was acknowledged under it");
-    assert_eq!(open(&disk.0.borrow().synced).expect("whole").job(), Some(&of(100)));
+    assert_eq!(open(&disk.0.borrow().synced).expect("a complete file").job(), Some(&of(100)));
 }
 
 #[test]
 fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
     let disk = CrashingDisk::holding(&whole_file());
-    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("whole");
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a complete file");
     let mut lying = Tally::default();
     lying.add(3, 92u64, Residues::of(93), 0).expect("fits");
     let other = FinishedUnit { tally: finished(9).tally, ..finished(0) };
@@ -246,18 +252,18 @@ fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
         Err(CheckpointError::Refused { source: EnterError::Tally { unit: 3, .. }, .. })
     ));
     assert_eq!(disk.0.borrow().written, whole_file());
-    // The file goes on, and writes a unit once however often it comes.
-    file.append(&[finished(3), finished(3), finished(0)]).expect("right ones");
+    // The file remains usable, and a unit is written once however often it is appended.
+    file.append(&[finished(3), finished(3), finished(0)]).expect("valid entries");
     file.append(&[finished(3)]).expect("kept already");
     let bytes = disk.0.borrow().synced.clone();
     assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64, 1 + UNITS);
     assert_eq!(
-        open(&bytes).expect("whole").book().total().map(Tally::thirds),
+        open(&bytes).expect("a complete file").completed().total().map(Tally::thirds),
         Ok(thirds(0..UNITS))
     );
 }
 
-/// `json` as a line with the right checksum.
+/// Returns `json` as a line with a valid checksum.
 fn line(json: &str) -> String {
     let digits: String =
         Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -265,7 +271,7 @@ fn line(json: &str) -> String {
 }
 
 #[test]
-fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
+fn a_line_with_a_valid_checksum_is_still_validated() {
     let (text, hash) = (job().to_string(), job().hash());
     let header = |format: &str, job: &str, hash: &str, units: u64| {
         line(&format!(
@@ -297,11 +303,11 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     };
     assert!(open(format!("{good}{}{}", unit(1, 9, 9), unit(1, 9, 9)).as_bytes()).is_ok());
     let (at, of) = damage(&format!("{good}{}{}", unit(1, 9, 9), unit(1, 12, 12)));
-    assert!(at == 3 && matches!(of, Corruption::Book(EnterError::Conflict(1))));
+    assert!(at == 3 && matches!(of, Corruption::Unit(EnterError::Conflict(1))));
     let (at, of) = damage(&format!("{good}{}", unit(1, 9, 12)));
-    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::Tally { unit: 1, .. })));
+    assert!(at == 2 && matches!(of, Corruption::Unit(EnterError::Tally { unit: 1, .. })));
     let (at, of) = damage(&format!("{good}{}", unit(UNITS, 9, 9)));
-    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::NoSuchUnit { .. })));
+    assert!(at == 2 && matches!(of, Corruption::Unit(EnterError::NoSuchUnit { .. })));
     assert!(matches!(damage(&format!("{good}{good}")), (2, Corruption::Unknown(_))));
     assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Corruption::Unknown(_))));
     let (_, of) = damage(&line(r#"{"format":"nqueens-run/2","more":1}"#));
@@ -312,23 +318,23 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
         damage(&header("nqueens-run/1", &text, &zeros, 6)),
         (1, Corruption::JobHash(_))
     ));
-    // A number of units that no memory holds is no reason to fall over.
+    // A number of units that does not fit in memory must not cause a panic.
     let endless =
         open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
-    assert_eq!((endless.book().units(), endless.book().done()), (u64::MAX, 0));
+    assert_eq!((endless.completed().units(), endless.completed().done()), (u64::MAX, 0));
 }
 
 #[test]
-fn a_torn_line_is_overwritten_and_the_file_reads_back_whole() {
+fn a_torn_line_is_overwritten_and_the_file_reads_back_completely() {
     let bytes = whole_file();
     let disk = CrashingDisk::holding(&bytes[..bytes.len() - 3]);
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
-    assert!(file.torn_bytes() > 0 && !file.book().has(4));
+    assert!(file.torn_bytes() > 0 && !file.completed().has(4));
     file.append(&[finished(4), finished(3)]).expect("the disk works");
     drop(file);
-    let again = open(&disk.0.borrow().synced).expect("nothing is torn");
+    let again = open(&disk.0.borrow().synced).expect("a complete file");
     assert_eq!(
-        (again.torn_bytes(), again.book().total().map(Tally::thirds)),
+        (again.torn_bytes(), again.completed().total().map(Tally::thirds)),
         (0, Ok(thirds(0..UNITS)))
     );
 }
@@ -338,8 +344,8 @@ fn a_file_cut_at_any_length_yields_only_units_as_they_were_written() {
     let bytes = whole_file();
     for length in 0..bytes.len() {
         let file = open(&bytes[..length]).unwrap_or_else(|e| panic!("length {length}: {e}"));
-        let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
-        assert_eq!(file.book().so_far().thirds(), thirds(present), "length {length}");
+        let present: Vec<u64> = (0..UNITS).filter(|&unit| file.completed().has(unit)).collect();
+        assert_eq!(file.completed().so_far().thirds(), thirds(present), "length {length}");
     }
 }
 
@@ -357,9 +363,9 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
                     assert_eq!(
                         position,
                         bytes.len() - 1,
-                        "byte {position}, bit {bit} was believed"
+                        "byte {position}, bit {bit} was accepted"
                     );
-                    assert_eq!(file.book().so_far().thirds(), thirds([0, 1, 2, 5]));
+                    assert_eq!(file.completed().so_far().thirds(), thirds([0, 1, 2, 5]));
                 }
             }
         }
@@ -367,7 +373,7 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
 }
 
 #[test]
-fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
+fn a_file_that_is_not_a_checkpoint_is_refused_and_left_unchanged() {
     let texts: [&[u8]; 6] = [
         b"hello\n",
         b"\n",
@@ -385,7 +391,7 @@ fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
     }
 }
 
-/// A path in a folder of its own.
+/// A temporary folder with one file, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -412,7 +418,7 @@ fn options() -> CountOptions {
 }
 
 #[test]
-fn a_disputed_unit_is_open_again_when_the_file_is_used_the_next_time() {
+fn a_disputed_unit_is_counted_again_in_the_next_session() {
     let scratch = Scratch::new("dispute");
     let whole = {
         let mut file = Checkpoint::open(&scratch.file()).expect("a new file");
@@ -422,19 +428,19 @@ fn a_disputed_unit_is_open_again_when_the_file_is_used_the_next_time() {
         other.tally = finished(4).tally;
         assert!(matches!(file.append(&[other]), Err(CheckpointError::Refused { .. })));
         file.dispute(3).expect("writable");
-        assert!(file.book().has(0) && !file.book().has(3));
-        *file.book().so_far()
+        assert!(file.completed().has(0) && !file.completed().has(3));
+        *file.completed().so_far()
     };
     let mut file = Checkpoint::open(&scratch.file()).expect("reads back");
-    assert!(file.book().has(0) && !file.book().has(3));
-    assert_eq!(*file.book().so_far(), whole);
-    // The next result for it is believed.
+    assert!(file.completed().has(0) && !file.completed().has(3));
+    assert_eq!(*file.completed().so_far(), whole);
+    // The next result of the unit is accepted.
     file.append(&[finished(3)]).expect("writable");
-    assert!(file.book().has(3));
+    assert!(file.completed().has(3));
 }
 
 #[test]
-fn a_count_that_was_stopped_goes_on_where_it_was() {
+fn a_stopped_count_resumes_where_it_ended() {
     let scratch = Scratch::new("resume");
     let problem = Problem::empty(Piece::Queen, 12);
     let mut sessions = 0;
@@ -446,7 +452,7 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
         let stop_at = before + 9;
         let outcome = task.run(|event| {
             let enough =
-                matches!(event, Event::Progress(progress) if progress.units_done >= stop_at);
+                matches!(event, CountEvent::Progress(progress) if progress.units_done >= stop_at);
             if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match outcome {
@@ -457,14 +463,14 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
     };
     assert!(sessions > 1);
     assert_eq!(outcome.solutions, 14_200);
-    // A finished file gives the same answer without counting.
+    // A complete file gives the same result without counting.
     let again = CountTask::resume(&problem, &options(), &scratch.file()).expect("resumes");
     assert_eq!(again.resumed().0, outcome.units);
     assert_eq!(again.run(|_| ControlFlow::Continue(())).expect("nothing to do").solutions, 14_200);
 }
 
 #[test]
-fn a_run_file_of_another_job_is_refused_and_left_alone() {
+fn a_checkpoint_of_another_job_is_refused_and_left_unchanged() {
     let scratch = Scratch::new("another-job");
     let resume = |problem: &Problem, kernel| {
         let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };
@@ -490,12 +496,12 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
         );
     }
     assert_eq!(fs::read(scratch.file()).expect("the file is there"), before);
-    // Another kernel of the same scheme may go on with it.
+    // Another kernel with the same scheme can resume it.
     resume(&eight, KernelKind::Generic).expect("the same units");
 }
 
 #[test]
-fn a_run_file_in_use_or_out_of_reach_is_refused() {
+fn a_checkpoint_in_use_or_inaccessible_is_refused() {
     let scratch = Scratch::new("in-use");
     let first = Checkpoint::open(&scratch.file()).expect("a new file");
     assert!(matches!(Checkpoint::open(&scratch.file()), Err(CheckpointError::InUse(_))));

@@ -1,5 +1,5 @@
-//! Every classical method gives the answers of the plain definition: the complete ones all of them, each once and in
-//! the order that they promise; the others answers that are solutions.
+//! Every classical method agrees with the plain definition: the complete methods give all
+//! solutions, each once and in the promised order; the others give valid solutions.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -12,16 +12,16 @@ use proptest::prelude::*;
 
 const COMPLETE: [Method; 3] = [Method::Backtracking, Method::Columns, Method::BruteForce];
 
-/// Takes answers until it has enough, and looks until it has seen enough.
+/// Collects answers until it has `enough`, and stops a search after `reports` progress reports.
 struct Collector {
     answers: Vec<Vec<usize>>,
     enough: usize,
-    looks: usize,
+    reports: usize,
 }
 
 impl Collector {
-    fn new(enough: usize, looks: usize) -> Self {
-        Self { answers: Vec::new(), enough, looks }
+    fn new(enough: usize, reports: usize) -> Self {
+        Self { answers: Vec::new(), enough, reports }
     }
 }
 
@@ -35,9 +35,9 @@ impl AnswerSink for Collector {
         }
     }
 
-    fn look(&mut self, _: u64) -> ControlFlow<()> {
-        match self.looks.checked_sub(1) {
-            Some(looks) => self.looks = looks,
+    fn report(&mut self, _: u64) -> ControlFlow<()> {
+        match self.reports.checked_sub(1) {
+            Some(reports) => self.reports = reports,
             None => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
@@ -50,7 +50,7 @@ fn run(method: Method, problem: &Problem) -> (Vec<Vec<usize>>, Outcome) {
     (collector.answers, outcome)
 }
 
-/// The completions by the plain definition, in lexicographic order.
+/// Returns all completions by the plain definition, in lexicographic order.
 fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
     fn fill(problem: &Problem, above: &mut Vec<Square>, all: &mut Vec<Vec<usize>>) {
         let (n, row) = (problem.n(), above.len());
@@ -74,12 +74,12 @@ fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
     all
 }
 
-/// Rows and columns exchanged.
+/// Exchanges rows and columns.
 fn transposed(columns: &[usize]) -> Vec<usize> {
     Symmetry::Transpose.apply_to_columns(columns)
 }
 
-/// The answers of a complete method, in its own order, are those of the oracle.
+/// Asserts that a complete method gives the answers of the oracle, in the method's own order.
 fn assert_complete(method: Method, problem: &Problem, expected: &[Vec<usize>]) {
     let (answers, outcome) = run(method, problem);
     assert_eq!((outcome.ending, outcome.best), (Ending::Exhausted, None), "{method}: {problem:?}");
@@ -91,7 +91,7 @@ fn assert_complete(method: Method, problem: &Problem, expected: &[Vec<usize>]) {
 }
 
 #[test]
-fn all_solutions_of_small_boards_come_once_and_in_order() {
+fn all_solutions_of_small_boards_are_listed_once_and_in_order() {
     for (piece, sequence) in [
         (Piece::Queen, Sequence::Total),
         (Piece::Rook, Sequence::Rooks),
@@ -124,7 +124,8 @@ fn brute_force_tries_every_configuration() {
 
 #[test]
 fn backtracking_and_columns_try_every_safe_placement() {
-    // With the empty board 2057 for n = 8: D. E. Knuth, The Art of Computer Programming 4B, section 7.2.2.
+    // With the empty board 2057 for n = 8: D. E. Knuth, The Art of Computer Programming 4B, section
+    // 7.2.2.
     let nodes = |n| run(Method::Backtracking, &Problem::empty(Piece::Queen, n)).1.tried;
     assert_eq!((1..=8).map(nodes).collect::<Vec<_>>(), [1, 2, 5, 16, 53, 152, 551, 2056]);
     for n in 0..=8 {
@@ -135,7 +136,7 @@ fn backtracking_and_columns_try_every_safe_placement() {
 
 #[test]
 fn the_first_answer_by_backtracking_is_the_lexicographically_first_solution() {
-    // n = 20 and 24 need thousands and hundreds of thousands of steps back.
+    // n = 20 and 24 need thousands and hundreds of thousands of backtracking steps.
     for (n, first) in [
         (8, "1 5 8 6 3 7 2 4"),
         (20, "1 3 5 2 4 13 15 12 18 20 17 9 16 19 8 10 7 14 6 11"),
@@ -150,10 +151,10 @@ fn the_first_answer_by_backtracking_is_the_lexicographically_first_solution() {
     }
 }
 
-/// On boards of every width of mask: a known solution with some rows opened again. Its completions are found by trying
-/// every permutation of the columns that these rows leave.
+/// On boards of every mask width: a known solution without some of its rows. Its completions are
+/// found by trying every permutation of the columns that these rows leave.
 #[test]
-fn wide_boards_are_completed_like_narrow_ones() {
+fn wide_boards_are_completed_correctly() {
     fn permutations(columns: &[usize]) -> Vec<Vec<usize>> {
         let Some(&first) = columns.first() else { return vec![Vec::new()] };
         let shorter = permutations(&columns[1..]);
@@ -167,7 +168,7 @@ fn wide_boards_are_completed_like_narrow_ones() {
             .flat_map(|rest| (0..=rest.len()).map(move |at| with_first(rest, at)))
             .collect()
     }
-    // 3 row mod n attacks nothing, by any of the pieces, if n has no factor 2 or 3.
+    // 3 row mod n attacks nothing, for any of the pieces, if n has no factor 2 or 3.
     for n in [61, 65, 121, 127, 131, 253, 259, 1001, 1021] {
         let solution: Vec<usize> = (0..n).map(|row| 3 * row % n).collect();
         for piece in Piece::ALL {
@@ -212,7 +213,7 @@ fn the_formula_gives_one_solution_or_proves_that_there_is_none() {
 }
 
 #[test]
-fn local_search_solves_boards_of_all_sizes_and_repeats_itself() {
+fn local_search_solves_boards_of_all_sizes_and_is_deterministic() {
     for n in (0..=60).chain([100, 257, 1000, 100_000]) {
         let problem = Problem::empty(Piece::Queen, n);
         let (answers, outcome) = run(Method::LocalSearch { seed: 7, moves: 1_000_000 }, &problem);
@@ -238,7 +239,7 @@ fn local_search_solves_boards_of_all_sizes_and_repeats_itself() {
 }
 
 #[test]
-fn local_search_gives_up_after_its_moves_and_not_before() {
+fn local_search_gives_up_exactly_after_its_moves() {
     for moves in [0, 1, 99, 100_000] {
         let outcome =
             run(Method::LocalSearch { seed: 1, moves }, &Problem::empty(Piece::Queen, 3)).1;
@@ -248,7 +249,7 @@ fn local_search_gives_up_after_its_moves_and_not_before() {
 }
 
 #[test]
-fn every_method_ends_when_it_is_told_to() {
+fn every_method_ends_when_it_is_stopped() {
     for method in COMPLETE {
         for enough in [1, 5] {
             let mut collector = Collector::new(enough, usize::MAX);
@@ -260,7 +261,7 @@ fn every_method_ends_when_it_is_told_to() {
                 "{method}"
             );
         }
-        // At the first look, long before the end.
+        // At the first report, long before the end.
         let mut collector = Collector::new(usize::MAX, 0);
         let outcome = method
             .run(&Problem::empty(Piece::Toroidal, 15), &mut collector)
@@ -276,7 +277,7 @@ fn every_method_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn methods_refuse_what_they_are_not_made_for() {
+fn methods_refuse_unsupported_problems() {
     let queens = |n| Problem::empty(Piece::Queen, n);
     let rooks = Problem::empty(Piece::Rook, 8);
     let placed =
@@ -316,7 +317,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_completions_of_boards_with_decided_squares_come_once_and_in_order(problem in problems(8)) {
+    fn all_completions_of_boards_with_decided_squares_are_listed_once_and_in_order(problem in problems(8)) {
         let expected = oracle(&problem);
         for method in COMPLETE {
             if method != Method::BruteForce || problem.n() <= 6 {
@@ -326,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn one_of_each_orbit_is_the_least(problem in problems(7)) {
+    fn exactly_one_solution_of_each_orbit_is_fundamental(problem in problems(7)) {
         let all = oracle(&problem);
         let group = Group::of(&problem);
         let orbit = |columns: &Vec<usize>| -> BTreeSet<Vec<usize>> {
@@ -340,7 +341,7 @@ proptest! {
     }
 
     #[test]
-    fn local_search_never_claims_what_is_not_so(problem in problems(9), seed: u64) {
+    fn local_search_never_gives_a_wrong_answer(problem in problems(9), seed: u64) {
         let problem = Problem::new(
             Piece::Queen, problem.n(), problem.placed().to_vec(), problem.blocked().to_vec(),
         ).expect("squares on the board");

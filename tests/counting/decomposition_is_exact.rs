@@ -1,4 +1,5 @@
-//! The decomposition counts every solution exactly once: its weights against orbits found by brute force.
+//! The decomposition counts every solution exactly once: its weights match orbits found by brute
+//! force.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use nqueens::board::{Piece, Problem, Square, first_attack};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::symmetry::{Group, Symmetry};
 
-/// All completions of `problem` by trying every column in every row, with the plain definition only.
+/// Returns all completions of `problem` by trying every column in every row, with the plain
+/// definition only.
 fn completions(problem: &Problem) -> Vec<Vec<usize>> {
     fn extend(problem: &Problem, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
         let (n, row) = (problem.n(), columns.len());
@@ -37,17 +39,18 @@ fn decomposition(problem: &Problem, scheme: Scheme, depth: Option<usize>) -> Dec
     Decomposition::new(Job::new(problem.clone(), scheme, depth, 7).expect("a small board"))
 }
 
-/// Σ weight over the plans that count this very completion.
+/// Returns the sum of the weights of the symmetry cases that count this completion.
 fn thirds(decomposition: &Decomposition, columns: &[usize]) -> u32 {
-    decomposition.plans().iter().filter(|plan| plan.counts(columns)).map(|plan| plan.weight()).sum()
+    decomposition.cases().iter().filter(|plan| plan.counts(columns)).map(|plan| plan.weight()).sum()
 }
 
-/// The placement moved right by so many columns, on a board whose left and right edges are joined.
+/// Returns the placement shifted right by some columns, on a board whose left and right edges join.
 fn translated(columns: &[usize], by: usize) -> Vec<usize> {
     columns.iter().map(|col| (col + by) % columns.len()).collect()
 }
 
-/// In each orbit under the symmetries of the problem, the plans count 3 thirds a completion.
+/// Asserts that, in each orbit under the symmetries of the problem, the cases count 3 thirds per
+/// completion.
 fn assert_orbits_weigh_their_size(problem: &Problem, scheme: Scheme) {
     let decomposition = decomposition(problem, scheme, None);
     let group = Group::of(problem);
@@ -85,7 +88,7 @@ fn centre_cross_weights_are_those_of_brute_force_orbits_up_to_10() {
 }
 
 #[test]
-fn every_scheme_weighs_orbits_right_on_every_small_empty_board() {
+fn every_scheme_weighs_orbits_correctly_on_every_small_empty_board() {
     for n in 0..=10 {
         for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
             let problem = Problem::empty(piece, n);
@@ -97,7 +100,7 @@ fn every_scheme_weighs_orbits_right_on_every_small_empty_board() {
 }
 
 #[test]
-fn boards_with_decided_squares_keep_the_symmetry_they_have_left() {
+fn boards_with_decided_squares_use_their_remaining_symmetry() {
     let corners = |n: usize| vec![(0, 0), (0, n - 1), (n - 1, 0), (n - 1, n - 1)];
     let ring = |n: usize| -> Vec<(usize, usize)> {
         (0..n * n)
@@ -176,13 +179,13 @@ fn any_machine_regenerates_the_same_prefixes_from_any_range() {
             assert!(all == by_unit, "{problem:?} at depth {depth}");
             let different: std::collections::BTreeSet<String> =
                 all.iter().map(|(plan, prefix)| format!("{plan:?} {prefix:?}")).collect();
-            assert_eq!(different.len(), all.len(), "two prefixes are one");
+            assert_eq!(different.len(), all.len(), "two prefixes are equal");
         }
     }
 }
 
-/// What an index names is part of the format of run files: should this fail, raise the version in the text of a
-/// job, so that old files are refused.
+/// The meaning of an index is part of the checkpoint format: if this fails, raise the version in
+/// the text of a job, so that old files are refused.
 #[test]
 fn an_index_names_the_same_subproblem_in_every_version() {
     use sha2::{Digest, Sha256};

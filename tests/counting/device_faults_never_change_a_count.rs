@@ -1,5 +1,5 @@
-//! Whatever a device does wrong, it is taken out of use and its units are counted elsewhere: never a wrong total,
-//! never a panic. The device is the mirror, made to fail on purpose.
+//! Whatever fault a device has, it is disabled and its units are counted elsewhere: never a wrong
+//! total, never a panic. The device is the mirror with injected faults.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -7,42 +7,44 @@ use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
-use nqueens::engine::{CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName, Event};
-use nqueens::kernel::gpu::layout::Slot;
+use nqueens::engine::{
+    CountEvent, CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName,
+};
+use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::{
-    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, self_test,
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission, self_test,
 };
 
-/// What goes wrong.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failing {
-    /// Nothing.
+    /// No fault.
     No,
-    /// There is no room for the job.
+    /// There is too little memory for the job.
     OutOfMemory,
-    /// The driver gives the device up.
+    /// The driver reports that the device is lost.
     Lost,
     /// It never answers.
     Hangs,
     /// A wrapper around the driver panics.
     Panics,
-    /// A submission is not run, and says nothing.
+    /// A submission is silently not run.
     DropsASubmission,
-    /// Counters come back as zeros.
+    /// Counters are returned as zeros.
     ZeroCounters,
-    /// Counters come back as they were before.
+    /// Old values of the counters are returned.
     StaleCounters,
-    /// Slots come back as zeros.
+    /// Slots are returned as zeros.
     ZeroSlots,
-    /// Slots come back as those of the batch before.
+    /// The slots of the previous batch are returned.
     StaleSlots,
-    /// Fewer slots come back.
+    /// Too few slots are returned.
     FewerSlots,
-    /// A bit of a count flips on its way.
+    /// A bit of a count flips.
     FlipsABit,
     /// A bit of the shadow flips.
     FlipsAShadowBit,
-    /// A lane forgets its state.
+    /// A lane loses its state.
     ForgetsALane,
     /// A state that waits below the block is lost.
     LosesALowerState,
@@ -50,9 +52,9 @@ enum Failing {
     LosesARingState,
     /// The prefixes never arrive in the device's memory.
     ZeroLevels,
-    /// States of the ring are those of their neighbours.
+    /// States of the ring are replaced by their neighbours.
     StaleRing,
-    /// Parked stacks come back as zeros.
+    /// Parked stacks are returned as zeros.
     ZeroStacks,
 }
 
@@ -80,7 +82,7 @@ const ALL: [Failing; 18] = [
 /// So small that a job has several batches.
 const SHAPE: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 100 };
 
-/// What happens to memory between two dispatches.
+/// The faults that change memory between two dispatches.
 const DAMAGES: [Failing; 6] = [
     Failing::ForgetsALane,
     Failing::LosesALowerState,
@@ -90,15 +92,15 @@ const DAMAGES: [Failing; 6] = [
     Failing::ZeroStacks,
 ];
 
-/// A mirror that begins to fail after some batches.
+/// A mirror that starts to fail after some batches.
 struct FailingDevice {
     mirror: Mirror,
     failing: Failing,
-    /// Batches before it fails.
+    /// The number of batches before it fails.
     sound_batches: usize,
     submissions: usize,
-    seen: VecDeque<Seen>,
-    stale_counters: Option<Seen>,
+    seen: VecDeque<Counters>,
+    stale_counters: Option<Counters>,
     stale_slots: Vec<Slot>,
 }
 
@@ -117,41 +119,41 @@ impl FailingDevice {
         DeviceKernel::new(Box::new(device), SHAPE, false)
     }
 
-    /// Whether this goes wrong now.
+    /// Returns whether this fault is injected now.
     fn fails(&self, failing: Failing) -> bool {
         self.failing == failing && self.sound_batches == 0
     }
 
-    fn run(&mut self, order: &Order) -> Result<(), Fault> {
-        self.mirror.submit(order)?;
+    fn run(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.mirror.submit(submission)?;
         self.seen.push_back(self.mirror.wait()?);
         Ok(())
     }
 
     fn damage(&mut self, memory: &mut Memory) -> bool {
-        let control = &mut memory.control;
+        let counters = &mut memory.counters;
         match self.failing {
             Failing::ForgetsALane => {
                 let lane = memory.lanes.iter_mut().find(|lane| lane.open != 0);
                 lane.map(|lane| *lane = Default::default()).is_some()
             }
             Failing::LosesALowerState => {
-                let level = control.level_count.iter_mut().find(|count| **count > 0);
+                let level = counters.level_count.iter_mut().find(|count| **count > 0);
                 level.map(|count| *count -= 1).is_some()
             }
             Failing::LosesARingState => {
-                let there = control.ring_write.wrapping_sub(control.ring_read).cast_signed() > 0;
-                control.ring_read = control.ring_read.wrapping_add(there.into());
+                let there = counters.ring_write.wrapping_sub(counters.ring_read).cast_signed() > 0;
+                counters.ring_read = counters.ring_read.wrapping_add(there.into());
                 there
             }
             Failing::ZeroLevels => {
-                let there = control.level_count.iter().any(|&count| count > 0);
+                let there = counters.level_count.iter().any(|&count| count > 0);
                 memory.levels.fill(Default::default());
                 there
             }
             Failing::StaleRing => {
-                let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
-                let (size, first) = (memory.ring.len(), control.ring_read as usize);
+                let waiting = counters.ring_write.wrapping_sub(counters.ring_read).cast_signed();
+                let (size, first) = (memory.ring.len(), counters.ring_read as usize);
                 let (a, b) = (first % size, (first + 1) % size);
                 let differ = waiting > 1 && memory.ring[a] != memory.ring[b];
                 memory.ring[a] = if differ { memory.ring[b] } else { memory.ring[a] };
@@ -182,39 +184,40 @@ impl Backend for FailingDevice {
         self.mirror.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
         self.submissions += 1;
         if self.fails(Failing::Panics) {
             panic!("on purpose");
         }
         if self.fails(Failing::DropsASubmission) && self.submissions == 2 {
-            return self.run(&Order { rounds: 0, ..*order });
+            return self.run(&Submission { rounds: 0, ..*submission });
         }
         if self.sound_batches == 0 && DAMAGES.contains(&self.failing) {
-            // A part of the work first, so that there is something to lose; nobody is to see that it was done.
+            // Run a part of the work first, so that there is something to lose; its counters are
+            // discarded.
             let below = [Failing::LosesALowerState, Failing::ZeroLevels].contains(&self.failing);
             let expansions = if below { 1 } else { 64 };
-            let mut part = Order { rounds: 1, expansions, ..*order };
+            let mut part = Submission { rounds: 1, expansions, ..*submission };
             let parks = [Failing::ForgetsALane, Failing::ZeroStacks].contains(&self.failing);
             part.params.turns = if parks { 4 } else { 0 };
             part.params.flush = 0;
             let mut memory = self.mirror.memory()?;
-            let searches = memory.control.searches;
+            let searches = memory.counters.searches;
             self.mirror.submit(&part)?;
             self.mirror.wait()?;
             memory = self.mirror.memory()?;
-            memory.control.searches = searches;
+            memory.counters.searches = searches;
             let damaged = self.damage(&mut memory);
             self.mirror.set_memory(&memory)?;
             if damaged {
-                // Once is enough.
+                // Once is sufficient.
                 self.failing = Failing::No;
             }
         }
-        self.run(order)
+        self.run(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         if self.fails(Failing::Hangs) {
             return Err(Fault::Hung(Duration::from_secs(30)));
         }
@@ -223,7 +226,7 @@ impl Backend for FailingDevice {
         }
         let seen = self.seen.pop_front().expect("something was submitted");
         if self.fails(Failing::ZeroCounters) {
-            return Ok(Seen { control: Default::default() });
+            return Ok(Counters::default());
         }
         let before = *self.stale_counters.get_or_insert(seen);
         Ok(if self.fails(Failing::StaleCounters) { before } else { seen })
@@ -259,7 +262,7 @@ fn problem() -> Problem {
     Problem::empty(Piece::Queen, 11)
 }
 
-/// A count on the CPU, on these devices, or both; and what people were told.
+/// Counts on these devices, on the CPU, or both. Returns the outcome and the notes.
 fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
     let options = CountOptions { devices: cpu, ..CountOptions::default() };
@@ -272,7 +275,7 @@ fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<Strin
     }
     let mut notes = Vec::new();
     let outcome = task.run(|event| {
-        if let Event::Note(note) = event {
+        if let CountEvent::Note(note) = event {
             notes.push(note.to_owned());
         }
         ControlFlow::Continue(())
@@ -280,7 +283,7 @@ fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<Strin
     (outcome.expect("counts whatever the devices do"), notes)
 }
 
-/// How many batches a sound device loads for its self-test.
+/// Returns the number of batches that a sound device loads for its self-test.
 fn batches_of_the_self_test() -> usize {
     let loaded = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     struct Counting(Mirror, std::sync::Arc<std::sync::atomic::AtomicUsize>);
@@ -292,10 +295,10 @@ fn batches_of_the_self_test() -> usize {
             self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             self.0.load(batch)
         }
-        fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-            self.0.submit(order)
+        fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+            self.0.submit(submission)
         }
-        fn wait(&mut self) -> Result<Seen, Fault> {
+        fn wait(&mut self) -> Result<Counters, Fault> {
             self.0.wait()
         }
         fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
@@ -323,13 +326,13 @@ fn a_sound_device_counts_alone() {
 }
 
 #[test]
-fn a_batch_with_any_fault_is_refused() {
+fn every_fault_in_a_batch_is_detected() {
     let scheme = Scheme::best(&problem());
     let job = Job::new(problem(), scheme, None, 100).expect("a small board");
     let decomposition = Decomposition::new(job);
     let units: Vec<u64> = (0..decomposition.units()).collect();
     for failing in ALL.into_iter().filter(|&failing| failing != Failing::Panics) {
-        // The second batch fails, so that there is one before it to be stale.
+        // The second batch fails, so that stale results of the first can be returned.
         let mut kernel =
             FailingDevice::kernel(failing, if failing == Failing::OutOfMemory { 0 } else { 2 });
         let outcome = kernel.open(&decomposition).and_then(|mut job| job.count(&units, &|| true));
@@ -354,7 +357,7 @@ fn a_device_that_fails_its_self_test_counts_nothing() {
         assert_eq!(outcome.solutions, 2680, "{failing:?}");
         assert_eq!(outcome.devices, ["cpu"], "{failing:?}");
         assert!(
-            notes.iter().any(|note| note.contains("failing-0 is out of use")),
+            notes.iter().any(|note| note.contains("failing-0 is disabled")),
             "{failing:?}: {notes:?}"
         );
         assert!(
@@ -365,7 +368,7 @@ fn a_device_that_fails_its_self_test_counts_nothing() {
 }
 
 #[test]
-fn a_device_that_fails_at_work_costs_nothing_but_time() {
+fn a_device_that_fails_during_a_count_changes_no_total() {
     let sound = batches_of_the_self_test();
     for failing in ALL.into_iter().filter(|&failing| failing != Failing::OutOfMemory) {
         for with_cpu in [false, true] {
@@ -377,16 +380,16 @@ fn a_device_that_fails_at_work_costs_nothing_but_time() {
                     "{failing:?}: {:?}",
                     outcome.devices
                 );
-                let told =
+                let reported =
                     notes.iter().any(|note| note.contains("its units are counted elsewhere"));
-                assert!(told, "{failing:?}: {notes:?}");
+                assert!(reported, "{failing:?}: {notes:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_sound_device_goes_on_where_another_fails() {
+fn a_sound_device_takes_over_the_units_of_a_failed_one() {
     let sound = batches_of_the_self_test();
     for failing in [Failing::Lost, Failing::ZeroSlots, Failing::LosesALowerState] {
         let devices =

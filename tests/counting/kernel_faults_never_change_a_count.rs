@@ -1,5 +1,6 @@
-//! Whatever a kernel of the CPU does wrong, its unit is counted again, by another kernel if there is one: never a wrong
-//! total, never a panic that ends the count. The kernels are sound ones, made to fail on purpose.
+//! Whatever fault a CPU kernel has, its unit is counted again, by another kernel if there is one:
+//! never a wrong total, never a panic that ends the count. The kernels are sound ones with injected
+//! faults.
 
 use crate::support;
 
@@ -12,25 +13,27 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Prefix, SymmetryCase};
-use nqueens::engine::{CountError, CountOptions, CountOutcome, CountTask, Event, Progress};
+use nqueens::engine::{
+    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask,
+};
 use nqueens::kernel::{Kernel, KernelError, KernelKind};
 use nqueens::tally::{Parts, Residues, TallyError};
 use support::{Scratch, eventually};
 
-/// What goes wrong.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// An assertion in the kernel fails.
     Panics,
-    /// It says that a sum is too large.
+    /// It reports that a sum is too large.
     Overflows,
-    /// A bit of a counter flips, and its shadow says otherwise.
+    /// A bit of a counter flips, so that it disagrees with its residues.
     Contradicts,
-    /// It finds too much, and is consistent in that.
+    /// It finds too much, and its residues agree.
     Miscounts,
 }
 
-/// When it goes wrong.
+/// When a fault is injected.
 trait Trigger: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync {}
 
 impl<T: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync> Trigger for T {}
@@ -67,7 +70,7 @@ impl Kernel for Faulty {
     }
 }
 
-/// Has kernels of these kinds fail.
+/// Injects faults into kernels of these kinds.
 fn inject(task: &mut CountTask, kinds: &'static [KernelKind], trigger: impl Trigger + 'static) {
     let trigger: Arc<dyn Trigger> = Arc::new(trigger);
     task.set_kernels(move |kind, piece| -> Result<Box<dyn Kernel>, KernelError> {
@@ -77,7 +80,7 @@ fn inject(task: &mut CountTask, kinds: &'static [KernelKind], trigger: impl Trig
     });
 }
 
-/// Says whether one of the first prefixes of these units is among those that are counted.
+/// Returns a trigger for batches with one of the first prefixes of these units.
 fn on_units(
     task: &CountTask,
     units: &[u64],
@@ -89,7 +92,7 @@ fn on_units(
             first.push((plan.clone(), *prefix));
         });
     }
-    // Plans that differ in their rules alone have the same prefixes.
+    // Symmetry cases that differ only in their rules have the same prefixes.
     move |plan, prefixes| first.iter().any(|(of, prefix)| of == plan && prefixes.contains(prefix))
 }
 
@@ -102,16 +105,16 @@ fn plan(n: usize, kernel: KernelKind, threads: usize) -> CountTask {
         .expect("plans")
 }
 
-/// Counts, and tells of its progress. Returns the notes, too.
+/// Counts and calls a function with the progress. Returns the outcome and the notes.
 fn run(
     task: CountTask,
-    mut watch: impl FnMut(&Progress),
+    mut watch: impl FnMut(&CountProgress),
 ) -> (Result<CountOutcome, CountError>, Vec<String>) {
     let mut notes = Vec::new();
     let outcome = task.run(|event| {
         match event {
-            Event::Note(note) => notes.push(note.to_owned()),
-            Event::Progress(progress) => watch(progress),
+            CountEvent::Note(note) => notes.push(note.to_owned()),
+            CountEvent::Progress(progress) => watch(progress),
         }
         ControlFlow::Continue(())
     });
@@ -136,9 +139,9 @@ fn a_unit_that_a_kernel_fails_on_is_counted_again_by_another_one() {
                 let what = format!("{fault:?} on {units:?}, {threads} threads: {notes:?}");
                 assert_eq!(outcome.solutions, SOLUTIONS_11, "{what}");
                 assert_eq!(outcome.kernel, "generic+scalar", "{what}");
-                // Once that it fails, and, if it fails on three units, once that it is out of use.
+                // One note that it fails, and, if it fails on three units, one that it is disabled.
                 let (dropped, others): (Vec<&String>, Vec<&String>) =
-                    notes.iter().partition(|note| note.contains("out of use"));
+                    notes.iter().partition(|note| note.contains("is disabled"));
                 assert_eq!(dropped.len(), usize::from(units.len() > 2), "{what}");
                 assert!(others.len() == 1 || others.is_empty() && units.len() > 2, "{what}");
                 assert!(
@@ -151,10 +154,10 @@ fn a_unit_that_a_kernel_fails_on_is_counted_again_by_another_one() {
 }
 
 #[test]
-fn a_kernel_that_always_fails_is_not_used_again_and_leaves_no_trace_but_a_note() {
+fn a_kernel_that_always_fails_is_not_used_again_and_is_noted_once() {
     for fault in [Fault::Panics, Fault::Overflows, Fault::Contradicts] {
         for threads in [1, 3] {
-            // A batch kernel too, where there is one: what it holds back must not come back.
+            // Include a batch kernel if there is one: its pending results must not be used later.
             for kernel in [KernelKind::Scalar, KernelKind::fastest(Piece::Queen)] {
                 let mut task = plan(11, kernel, threads);
                 let kinds: &'static [KernelKind] = match kernel {
@@ -177,8 +180,8 @@ fn a_kernel_that_always_fails_is_not_used_again_and_leaves_no_trace_but_a_note()
     }
 }
 
-/// A kernel that miscounts without a word, until it panics on the last unit. That is counted when the results of all
-/// others are in the books.
+/// Injects a kernel that miscounts silently until it panics on the last unit, which it counts when
+/// all other results are recorded.
 fn miscounting(task: &mut CountTask) -> Arc<AtomicBool> {
     let last = on_units(task, &[task.decomposition().units() - 1]);
     let others_are_kept = Arc::new(AtomicBool::new(false));
@@ -195,7 +198,7 @@ fn miscounting(task: &mut CountTask) -> Arc<AtomicBool> {
 }
 
 #[test]
-fn what_a_kernel_counted_before_it_failed_the_known_answers_is_counted_again() {
+fn units_of_a_kernel_that_fails_the_known_answers_are_counted_again() {
     for threads in [1, 3] {
         let mut task = plan(11, KernelKind::Scalar, threads);
         let all_but_one = task.decomposition().units() - 1;
@@ -208,17 +211,20 @@ fn what_a_kernel_counted_before_it_failed_the_known_answers_is_counted_again() {
         let outcome = outcome.expect("counts");
         assert_eq!((outcome.solutions, outcome.kernel.as_str()), (SOLUTIONS_11, "generic"));
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("what it counted in this run is counted again"), "{notes:?}");
+        assert!(
+            notes[0].contains("everything it counted in this run is counted again"),
+            "{notes:?}"
+        );
     }
 }
 
 fn resumed(path: &Path) -> CountTask {
     let problem = Problem::empty(Piece::Queen, 11);
-    CountTask::resume(&problem, &options(Some(KernelKind::Scalar), 2), path).expect("a run file")
+    CountTask::resume(&problem, &options(Some(KernelKind::Scalar), 2), path).expect("a checkpoint")
 }
 
 #[test]
-fn a_run_file_takes_back_what_a_miscounting_kernel_had_written() {
+fn results_of_a_miscounting_kernel_are_removed_from_a_checkpoint() {
     let scratch = Scratch::new("kernel-faults");
     let path = scratch.file("count.run");
     let path = Path::new(&path);
@@ -231,17 +237,17 @@ fn a_run_file_takes_back_what_a_miscounting_kernel_had_written() {
         }
     });
     assert_eq!(outcome.expect("counts").solutions, SOLUTIONS_11);
-    let text = fs::read_to_string(path).expect("there");
+    let text = fs::read_to_string(path).expect("it exists");
     assert_eq!(text.matches("disputed").count() as u64, all_but_one);
-    // The next session finds a whole count, of sound results.
+    // The next session finds a complete count with sound results only.
     let task = resumed(path);
     assert_eq!(task.resumed().0, all_but_one + 1);
     let (outcome, notes) = run(task, |_| ());
-    assert_eq!((outcome.expect("is whole").solutions, notes.len()), (SOLUTIONS_11, 0));
+    assert_eq!((outcome.expect("it is complete").solutions, notes.len()), (SOLUTIONS_11, 0));
 }
 
 #[test]
-fn what_miscounted_is_taken_back_even_if_no_kernel_is_left() {
+fn results_of_a_miscounting_kernel_are_discarded_even_if_no_kernel_is_left() {
     let scratch = Scratch::new("kernel-faults-none-left");
     let path = scratch.file("count.run");
     let path = Path::new(&path);
@@ -261,7 +267,7 @@ fn what_miscounted_is_taken_back_even_if_no_kernel_is_left() {
 }
 
 #[test]
-fn a_unit_that_every_kernel_fails_on_ends_the_count_with_one_line_that_says_how() {
+fn a_unit_that_every_kernel_fails_on_ends_the_count_with_one_line() {
     for fault in [Fault::Panics, Fault::Overflows, Fault::Contradicts] {
         for threads in [1, 3] {
             let mut task = plan(11, KernelKind::Scalar, threads);
@@ -280,8 +286,8 @@ fn a_unit_that_every_kernel_fails_on_ends_the_count_with_one_line_that_says_how(
 }
 
 #[test]
-fn a_kernel_without_another_one_is_given_a_second_chance() {
-    // No other kernel counts rooks on so large a board.
+fn a_kernel_without_an_alternative_is_tried_twice() {
+    // No other kernel counts rooks on a board of this size.
     let rooks = Problem::empty(Piece::Rook, 12);
     for (failures, counts) in [(1, true), (2, false)] {
         let mut task = CountTask::plan(&rooks, &options(None, 2)).expect("plans");
@@ -300,7 +306,7 @@ fn a_kernel_without_another_one_is_given_a_second_chance() {
 }
 
 #[test]
-fn a_kernel_that_is_to_count_alone_ends_the_count_where_it_fails() {
+fn a_selected_kernel_without_alternatives_ends_the_count_when_it_fails() {
     let mut task = plan(11, KernelKind::Scalar, 2);
     task.without_fallback();
     let hit = on_units(&task, &[5]);
@@ -308,13 +314,13 @@ fn a_kernel_that_is_to_count_alone_ends_the_count_where_it_fails() {
         hit(plan, prefixes).then_some(Fault::Panics)
     });
     let (outcome, notes) = run(task, |_| ());
-    let error = outcome.expect_err("nobody else may count it");
+    let error = outcome.expect_err("no other kernel may count it");
     assert_eq!(error.to_string(), "unit 5 cannot be counted here: kernel scalar: it panicked");
     assert!(notes.len() < 2, "{notes:?}");
 }
 
 #[test]
-fn the_textbook_kernel_has_others_to_fall_back_on_too() {
+fn the_textbook_kernel_has_alternatives_too() {
     let mut task = plan(11, KernelKind::Textbook, 2);
     inject(&mut task, &[KernelKind::Textbook], move |_, _| Some(Fault::Panics));
     let (outcome, notes) = run(task, |_| ());

@@ -12,12 +12,12 @@ use nqueens::kernel::{KernelKind, count_parts, count_range, count_sub_ranges};
 use nqueens::tally::{Parts, Thirds};
 use proptest::prelude::*;
 
-/// The kernels that count `piece` on this machine.
+/// Returns the kernels for `piece` that run on this machine.
 fn kernels(piece: Piece) -> Vec<KernelKind> {
     static NAME_THE_SKIPPED: Once = Once::new();
     NAME_THE_SKIPPED.call_once(|| {
         for kind in KernelKind::ALL.into_iter().filter(|kind| !kind.runs_here()) {
-            // Straight to stderr: the test runner hides what passing tests print.
+            // Written to stderr directly: the test runner hides the output of passing tests.
             let _ = writeln!(
                 std::io::stderr(),
                 "skipped: kernel {kind} does not run on this processor"
@@ -33,7 +33,7 @@ fn decompose(problem: &Problem, kind: KernelKind, depth: usize) -> Decomposition
     Decomposition::new(job)
 }
 
-/// Each prefix by itself, then all of them in one go (where a batch kernel mixes plans).
+/// Compares each prefix by itself, then all of them in one call, where a batch kernel mixes cases.
 fn assert_every_subproblem_agrees(problem: &Problem, kind: KernelKind, depth: usize) {
     let decomposition = decompose(problem, kind, depth);
     let mut kernel = kind.build(problem.piece()).expect("a kernel that runs here");
@@ -73,7 +73,8 @@ fn a_sample_of_subproblems_of_larger_boards_agrees() {
             let problem = Problem::empty(Piece::Queen, n);
             let decomposition = decompose(&problem, kind, 4);
             let mut kernel = kind.build(Piece::Queen).expect("a kernel that runs here");
-            // Batches of 13 prefixes, one in every 97: lanes are refilled across prefixes and plans.
+            // Batches of 13 prefixes, one in every 97: lanes are refilled across prefixes and
+            // cases.
             for start in (0..decomposition.prefixes()).step_by(13 * 97) {
                 let range = start..(start + 13).min(decomposition.prefixes());
                 let mut expected = 0;
@@ -110,12 +111,12 @@ proptest! {
     }
 }
 
-/// Completions and nodes by weight.
+/// Returns completions and nodes by weight.
 fn by_weight(parts: &Parts) -> BTreeMap<Thirds, (u128, u128)> {
     parts.iter().map(|part| (part.weight, (part.completions, part.nodes))).collect()
 }
 
-/// The completions of a range by weight, as the oracle has them.
+/// Returns the oracle's completions of a range by weight.
 fn expected(decomposition: &Decomposition, range: Range<u64>) -> BTreeMap<Thirds, u128> {
     let mut sums = BTreeMap::new();
     decomposition.for_each(range, |plan, prefix| {
@@ -127,7 +128,7 @@ fn expected(decomposition: &Decomposition, range: Range<u64>) -> BTreeMap<Thirds
 fn assert_within(limits: &UnitLimits, parts: &Parts, what: &str) {
     assert!(
         parts.iter().all(|part| limits.weights.contains(&part.weight)),
-        "{what}: a weight of no plan"
+        "{what}: a weight of no symmetry case"
     );
     let total = parts.total().expect("agrees with its residues");
     assert!(total.thirds() <= limits.most_thirds, "{what}: {total:?} in {limits:?}");
@@ -135,7 +136,7 @@ fn assert_within(limits: &UnitLimits, parts: &Parts, what: &str) {
     assert!(nodes.contains(&total.nodes()), "{what}: {total:?} in {limits:?}");
 }
 
-/// Every unit of both images, in one go and by sub-ranges.
+/// Compares every unit of both images, in one call and by sub-ranges.
 fn assert_sub_ranges_add_up(problem: &Problem, kind: KernelKind, depth: usize, unit_prefixes: u64) {
     let itself = decompose(problem, kind, depth).with_unit_prefixes(unit_prefixes);
     let mut kernel = kind.build(problem.piece()).expect("a kernel that runs here");
@@ -184,8 +185,8 @@ fn sub_ranges_of_empty_boards_add_up_to_their_units() {
 }
 
 #[test]
-fn nodes_have_no_lower_limit_for_a_unit_may_have_none() {
-    // The top row has no open square, and the rows below the block come first.
+fn a_unit_may_have_no_nodes() {
+    // The top row has no free square, and the rows below the block come first.
     let blocked = (0..8).map(|col| Square::new(0, col)).collect();
     let problem = Problem::new(Piece::Queen, 8, Vec::new(), blocked).expect("squares on the board");
     let decomposition = decompose(&problem, KernelKind::Scalar, 8);

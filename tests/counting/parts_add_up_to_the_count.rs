@@ -1,5 +1,5 @@
-//! A count in parts, for batch systems: whatever order they come in, whatever is killed or run twice, the total is the count,
-//! or it is said what is missing or wrong.
+//! Counts in parts, for batch systems: in whatever order parts are counted, killed or repeated, the
+//! total is correct, or the command reports what is missing or wrong.
 
 use crate::support;
 
@@ -19,8 +19,8 @@ struct Folder {
 fn planned(name: &str, words: &[&str]) -> Folder {
     let scratch = Scratch::new(name);
     let (plan, results) = (scratch.file("plan.json"), scratch.file("results"));
-    let said = printed(&[&["plan"], words, &["--out", &plan]].concat());
-    assert!(said.contains("numbered from 0"), "{said}");
+    let output = printed(&[&["plan"], words, &["--out", &plan]].concat());
+    assert!(output.contains("numbered from 0"), "{output}");
     Folder { scratch, plan, results }
 }
 
@@ -58,7 +58,7 @@ fn parts_in_any_order_add_up_to_the_count_of_every_piece() {
     for (number, (words, known)) in boards.into_iter().enumerate() {
         let folder = planned(&format!("any-order-{number}"), words);
         let plan: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&folder.plan).expect("there"))
+            serde_json::from_str(&fs::read_to_string(&folder.plan).expect("it exists"))
                 .expect("an object");
         let parts = plan["parts"].as_u64().expect("a number");
         (0..parts).rev().for_each(|index| folder.count(index));
@@ -70,14 +70,14 @@ fn parts_in_any_order_add_up_to_the_count_of_every_piece() {
         let alone: serde_json::Value = serde_json::from_str(&alone).expect("an object");
         assert_eq!(merged["solutions"], alone["solutions"]);
         assert!(known.is_empty() || merged["solutions"] == known, "{merged}");
-        // The same again comes to the same, and a part that is there is not counted again.
+        // Merging again gives the same total, and a finished part is not counted again.
         folder.count(0);
         assert_eq!(object(&folder.merge(&[]))["solutions"], alone["solutions"]);
     }
 }
 
 #[test]
-fn a_total_is_not_said_while_parts_are_missing() {
+fn no_total_is_printed_while_parts_are_missing() {
     let folder = planned("gaps", &["11", "--units", "4"]);
     fs::create_dir(&folder.results).expect("a folder");
     let none = folder.merge(&[]);
@@ -89,7 +89,7 @@ fn a_total_is_not_said_while_parts_are_missing() {
     let some = folder.merge(&["--recount", "3"]);
     assert_eq!(some.status.code(), Some(6));
     assert!(
-        text(&some.stderr).contains("of 2 parts: 1,3; run them again"),
+        text(&some.stderr).contains("in 2 parts: 1,3; run these parts again"),
         "{}",
         text(&some.stderr)
     );
@@ -99,7 +99,7 @@ fn a_total_is_not_said_while_parts_are_missing() {
 }
 
 #[test]
-fn results_that_contradict_each_other_or_are_of_another_job_make_no_total() {
+fn contradictory_results_and_those_of_another_job_give_no_total() {
     let folder = planned("conflict", &["10", "--units", "2"]);
     (0..2).for_each(|index| folder.count(index));
     // A part of another board.
@@ -109,17 +109,17 @@ fn results_that_contradict_each_other_or_are_of_another_job_make_no_total() {
     fs::copy(other.result(1, 2), &stray).expect("copied");
     let merged = folder.merge(&[]);
     assert_eq!(merged.status.code(), Some(6));
-    assert!(text(&merged.stderr).contains("is of another job"), "{}", text(&merged.stderr));
+    assert!(text(&merged.stderr).contains("belongs to another job"), "{}", text(&merged.stderr));
     assert_eq!(object(&merged)["solutions"], serde_json::Value::Null);
     fs::remove_file(stray).expect("removed");
-    // Nor is it taken for one that is done.
+    // Nor is it accepted as the result of a finished part.
     fs::copy(other.result(1, 2), folder.result(1, 2)).expect("copied");
     let command = ["run-unit", &folder.plan, "--index", "1", "--out", &folder.results];
     assert_refused(&command, 42, &["is the result of another plan"]);
     fs::remove_file(folder.result(1, 2)).expect("removed");
     folder.count(1);
-    // A bit that flipped.
-    let mut bytes = fs::read(folder.result(1, 2)).expect("there");
+    // A flipped bit.
+    let mut bytes = fs::read(folder.result(1, 2)).expect("it exists");
     let last = bytes.len() - 20;
     bytes[last] ^= 1;
     fs::write(folder.result(1, 2), &bytes).expect("written");
@@ -129,7 +129,7 @@ fn results_that_contradict_each_other_or_are_of_another_job_make_no_total() {
 }
 
 #[test]
-fn a_part_that_was_killed_goes_on_and_one_that_is_told_to_stop_keeps_what_it_has() {
+fn a_killed_or_stopped_part_resumes() {
     let folder = planned("killed", &["16", "--units", "1"]);
     let command = ["run-unit", &folder.plan, "--index", "0", "--out", &folder.results];
     let slow = ["--kernel", "scalar", "--threads", "1", "--json"];
@@ -146,7 +146,7 @@ fn a_part_that_was_killed_goes_on_and_one_that_is_told_to_stop_keeps_what_it_has
         eventually("further unit", || (lines() > before).then_some(()));
         two.terminate();
         let code = two.wait("end of the part");
-        // Unless it was faster.
+        // Unless it finished first.
         assert!(code == 85 || code == 0, "{code}");
     }
     let report = run(&[&command[..], &slow].concat());
@@ -156,7 +156,7 @@ fn a_part_that_was_killed_goes_on_and_one_that_is_told_to_stop_keeps_what_it_has
 }
 
 #[test]
-fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
+fn the_scheduler_selects_the_part_and_the_exit_code_says_whether_to_retry() {
     let folder = planned("schedulers", &["8", "--units", "3"]);
     let unit = ["run-unit", &folder.plan, "--out", &folder.results];
     let by = |name: &str, index: &str| {
@@ -170,13 +170,13 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         assert_eq!(by(name, &index.to_string()).0, Some(0), "{name}");
     }
     assert_eq!(object(&folder.merge(&[]))["solutions"], "92");
-    assert_refused(&unit, 42, &["which part?", "--index"]);
+    assert_refused(&unit, 42, &["no part given", "--index"]);
     assert_refused(
         &[&unit[..], &["--index", "3"]].concat(),
         42,
         &["3 parts, numbered from 0 to 2"],
     );
-    assert_refused(&[&unit[..], &["--index", "-1"]].concat(), 42, &["'-1' is no part"]);
+    assert_refused(&[&unit[..], &["--index", "-1"]].concat(), 42, &["invalid part '-1'"]);
     assert_eq!(by("SLURM_ARRAY_TASK_ID", "x").0, Some(42));
     let nowhere = folder.scratch.file("no-plan");
     assert_refused(
@@ -184,7 +184,7 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         75,
         &["cannot be read"],
     );
-    // A folder that cannot be used may be there again on the next try.
+    // A folder that cannot be used may be available again on the next try.
     let file = folder.scratch.file("file");
     fs::write(&file, "").expect("written");
     assert_refused(
@@ -192,8 +192,8 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         75,
         &["cannot be used"],
     );
-    // A plan that was changed is none.
-    let plan = fs::read_to_string(&folder.plan).expect("there");
+    // A plan that was changed is invalid.
+    let plan = fs::read_to_string(&folder.plan).expect("it exists");
     for (from, to) in [
         ("n=8", "n=9"),
         ("\"units\":", "\"units\":1"),
@@ -203,20 +203,16 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         let changed = folder.scratch.file("changed");
         fs::write(&changed, plan.replacen(from, to, 1)).expect("written");
         let command = ["run-unit", &changed, "--index", "0", "--out", &folder.results];
-        assert_refused(&command, 42, &["is not a plan that can be used"]);
-        assert_refused(
-            &["merge", &changed, &folder.results],
-            7,
-            &["is not a plan that can be used"],
-        );
+        assert_refused(&command, 42, &["is not a usable plan"]);
+        assert_refused(&["merge", &changed, &folder.results], 7, &["is not a usable plan"]);
     }
 }
 
 #[test]
-fn scripts_for_batch_systems_say_what_was_asked() {
+fn scripts_for_batch_systems_have_the_requested_settings() {
     let scratch = Scratch::new("scripts");
     let folder = scratch.file("slurm");
-    let said = printed(&[
+    let output = printed(&[
         "slurm",
         "12",
         "--units",
@@ -232,8 +228,8 @@ fn scripts_for_batch_systems_say_what_was_asked() {
         "--out",
         &folder,
     ]);
-    assert!(said.contains("submit.sh"), "{said}");
-    let array = fs::read_to_string(format!("{folder}/array.sbatch")).expect("there");
+    assert!(output.contains("submit.sh"), "{output}");
+    let array = fs::read_to_string(format!("{folder}/array.sbatch")).expect("it exists");
     for line in
         ["--array=0-6%3", "--cpus-per-task=2", "--time=00:10:00", "--partition=short", "--requeue"]
     {
@@ -241,7 +237,7 @@ fn scripts_for_batch_systems_say_what_was_asked() {
     }
     let folder = scratch.file("kubernetes");
     printed(&["kubernetes", "12", "--units", "7", "--image", "queens:1", "--out", &folder]);
-    let job = fs::read_to_string(format!("{folder}/job.yaml")).expect("there");
+    let job = fs::read_to_string(format!("{folder}/job.yaml")).expect("it exists");
     for line in ["completions: 7", "completionMode: Indexed", "image: \"queens:1\"", "values: [42]"]
     {
         assert!(job.contains(line), "{line}: {job}");
@@ -250,13 +246,25 @@ fn scripts_for_batch_systems_say_what_was_asked() {
     let report = printed(&["htcondor", "12", "--units", "7", "--out", &folder, "--json"]);
     let report: serde_json::Value = serde_json::from_str(&report).expect("an object");
     assert_eq!((&report["parts"], report["files"].as_array().map(Vec::len)), (&7.into(), Some(2)));
-    let submit = fs::read_to_string(format!("{folder}/nqueens.sub")).expect("there");
+    let submit = fs::read_to_string(format!("{folder}/nqueens.sub")).expect("it exists");
     assert!(submit.contains("\nqueue 7\n") && submit.contains("--index $(Process)"), "{submit}");
 
-    assert_refused(&["htcondor", "12", "--units", "8", "--out", &folder], 2, &["is another plan"]);
+    assert_refused(
+        &["htcondor", "12", "--units", "8", "--out", &folder],
+        2,
+        &["is a different plan"],
+    );
     let spaced = scratch.file("with space");
-    assert_refused(&["slurm", "8", "--out", &spaced], 2, &["cannot stand in such a script"]);
-    assert_refused(&["slurm", "8", "--time", "soon", "--out", &folder], 2, &["no time for Slurm"]);
-    assert_refused(&["slurm", "8", "--units", "0", "--out", &folder], 2, &["no number of parts"]);
-    assert_refused(&["kubernetes", "8", "--claim", "a b", "--out", &folder], 2, &["is no name"]);
+    assert_refused(&["slurm", "8", "--out", &spaced], 2, &["cannot be written into the script"]);
+    assert_refused(&["slurm", "8", "--time", "soon", "--out", &folder], 2, &["invalid Slurm time"]);
+    assert_refused(
+        &["slurm", "8", "--units", "0", "--out", &folder],
+        2,
+        &["invalid number of parts"],
+    );
+    assert_refused(
+        &["kubernetes", "8", "--claim", "a b", "--out", &folder],
+        2,
+        &["invalid name 'a b'"],
+    );
 }

@@ -1,7 +1,9 @@
-//! Simulated campaigns: time, network, disk and workers are plain data, so that a seed replays everything.
+//! Simulated campaigns: time, network, disk and workers are plain data, so that a seed determines
+//! everything.
 //!
-//! Workers count in simulated time. What they do with leases, results and checks is their [`Strategy`]; the coordinator
-//! is the product's own [`Campaign`], with a ledger (events) that survives its crashes and an arbiter that takes time.
+//! Workers count in simulated time. Their [`Strategy`] determines what they do with leases, results
+//! and checks. The coordinator is the real [`Campaign`], with a ledger (its events) that survives
+//! crashes and an arbiter that takes time.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -11,56 +13,56 @@ use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling, Settings,
-    Source, SubRangeSet, SyncRequest, UnitId, UnitResult, Verdict,
+    Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease, JobState,
+    ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
-/// Sub-ranges of each simulated unit.
+/// The number of sub-ranges of each simulated unit.
 pub const SUB_RANGES: u32 = 32;
 
-/// How a worker of a liar lies.
+/// How a worker lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     Honest,
-    /// Every result has one too many, in one sub-range.
+    /// Every result is one too high, in one sub-range.
     Constant,
-    /// Exactly one lie, in a unit chosen at random.
+    /// Exactly one lie, in a random unit.
     Rare,
     /// Honest for its first 20 units, then one lie in ten.
     Late,
     /// Counts nothing: every sub-range is guessed.
     Lazy,
-    /// One unit in ten is a lie, and whatever it is asked to check it confirms if a liar counted it.
+    /// One unit in ten is a lie, and it confirms every liar's result that it is to check.
     Colluding,
-    /// As colluding, and it syncs ten times as often.
+    /// Like `Colluding`, but it syncs ten times as often.
     ColludingPolling,
-    /// Of all liars one lies, once; the others confirm what it said.
+    /// One of the liars lies once; the others confirm it.
     ColludingOnce,
-    /// After each restart of the coordinator it hands in results for everything at once, under grants that it invents,
-    /// and claims to hold all units; it invents kernels.
+    /// After each restart of the coordinator it submits results for all units at once, under
+    /// invented grants, and claims to hold all units; it invents kernels.
     SelfAlone,
-    /// Claims leases that it never had, with and without capacity, and a speed beyond all measure.
+    /// Claims leases that it never had, with and without capacity, and an impossible rate.
     ForgedLeases,
-    /// Contradicts every result that it can name, as often as it can.
+    /// Contradicts every result that it can name, as often as possible.
     Disputes,
-    /// Honest when it counts; calls honest results wrong when it is asked to check.
+    /// Honest in first counts; reports honest results as wrong when it is to check them.
     FalseAlarm,
-    /// Never makes a check that it is asked for, and lies in one unit of ten.
+    /// Never makes a check, and lies in one unit in ten.
     Shirker,
-    /// Gives back all that it has at each sync, takes it again, and hands nothing in.
+    /// Gives back all its leases at each sync, takes new ones, and submits nothing.
     Refresher,
-    /// Says that its first unit took it thousands of years, and does nothing more.
+    /// Reports that its first unit took thousands of years, and does nothing more.
     Overstater,
-    /// Syncs and asks for nothing.
+    /// Syncs without asking for work.
     Rester,
-    /// Right sums of units, wrong ones of sub-ranges.
+    /// Correct sums of units, wrong sums of sub-ranges.
     Shifter,
 }
 
 impl Strategy {
-    /// What a single owner can do.
+    /// All strategies of a single owner.
     pub const LIARS: [Self; 15] = [
         Self::Constant,
         Self::Rare,
@@ -80,42 +82,42 @@ impl Strategy {
     ];
 }
 
-/// A worker before it starts.
+/// The description of a worker.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub owner: String,
     pub strategy: Strategy,
-    /// Units a second of all its threads together.
+    /// Units per second of all its threads together.
     pub rate: f64,
     pub capacity: u32,
 }
 
-/// A campaign before it starts.
+/// The description of a campaign.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,
     pub units: u64,
     pub workers: Vec<Spec>,
     pub settings: Settings,
-    /// Whether the right total is published.
+    /// Whether the correct total is published.
     pub published: bool,
-    /// Units a second of the arbiter.
+    /// Units per second of the arbiter.
     pub arbiter_rate: f64,
-    /// How often the coordinator is killed.
+    /// The number of times the coordinator is killed.
     pub restarts: u32,
-    /// The work of each unit, relative to the others; 1 for all if empty.
+    /// The work of each unit, relative to the others. If empty, it is 1 for all units.
     pub weights: Vec<f64>,
-    /// Seconds after which the simulation gives up.
+    /// The number of seconds after which the simulation ends.
     pub most_s: f64,
 }
 
-/// What became of a campaign.
+/// The outcome of a campaign.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub state: JobState,
     pub right: bool,
     pub elapsed_s: f64,
-    /// Units of work of first counts, and of recounts by workers and by the arbiter.
+    /// The work in units of first counts, of recounts by workers, and of those by the arbiter.
     pub counted: f64,
     pub recounted: f64,
     pub audited: f64,
@@ -123,17 +125,17 @@ pub struct Outcome {
     pub assurance: f64,
     pub checked: u64,
     pub events: usize,
-    /// Units that a liar counted first, and wrongly, by owner.
+    /// The number of wrong first counts by liars, by owner.
     pub lies: BTreeMap<String, u64>,
 }
 
-/// What share of a unit is asked for.
+/// Returns the share of a unit that these sub-ranges are; all of it if there are none.
 fn share_of(sub_ranges: SubRangeSet) -> f64 {
     if sub_ranges.is_empty() { 1.0 } else { sub_ranges.len() as f64 / f64::from(SUB_RANGES) }
 }
 
-/// The right sums of a unit's sub-ranges, in completions of weight 24.
-fn truth(unit: u64) -> Vec<u64> {
+/// Returns the correct sums of a unit's sub-ranges, in completions of weight 24.
+fn correct_sums(unit: u64) -> Vec<u64> {
     (0..u64::from(SUB_RANGES)).map(|i| 5 + unit % 7 + (unit * 31 + i * 17) % 11).collect()
 }
 
@@ -146,7 +148,7 @@ fn tally_of(sums: &[u64]) -> (Tally, Parts) {
 
 pub fn right_total(units: u64) -> u128 {
     (0..units)
-        .map(|unit| truth(unit).iter().map(|&sum| u128::from(sum)).sum::<u128>())
+        .map(|unit| correct_sums(unit).iter().map(|&sum| u128::from(sum)).sum::<u128>())
         .sum::<u128>()
         * 8
 }
@@ -157,7 +159,7 @@ pub fn job() -> JobHash {
 }
 
 #[derive(Clone, Debug)]
-struct InHand {
+struct LeaseProgress {
     lease: Assignment,
     waiting: Vec<u64>,
     left: u64,
@@ -167,16 +169,16 @@ struct InHand {
 struct Worker {
     name: String,
     spec: Spec,
-    held: BTreeMap<u64, InHand>,
-    /// What each thread is at: lease, unit, when it will be done.
+    held: BTreeMap<u64, LeaseProgress>,
+    /// The unit in progress of each thread: lease, unit, time of completion.
     threads: Vec<Option<(Assignment, u64, f64)>>,
-    /// Spot checks that threads make between two sub-ranges of the unit that they are at: the same of each, after the
-    /// thread.
+    /// Spot checks that threads make between two sub-ranges of their units: the thread, then lease,
+    /// unit and time of completion.
     between: Vec<(usize, (Assignment, u64, f64))>,
     outbox: Vec<(u64, UnitResult)>,
     next_sync_s: f64,
-    /// When it was told last of checks that are kept for it.
-    told_s: f64,
+    /// The last time it was notified of reserved checks.
+    notified_s: f64,
     counted: u64,
     rare: u64,
     stopped: bool,
@@ -190,12 +192,12 @@ pub struct World {
     scenario: Scenario,
     random: fastrand::Rng,
     campaign: Campaign,
-    ledger: Vec<Event>,
+    ledger: Vec<CampaignEvent>,
     workers: Vec<Worker>,
     now_s: f64,
     epoch: u64,
     job: JobHash,
-    /// What the arbiter is at, for how long, and until when.
+    /// The arbiter's task, its duration and its time of completion.
     arbiter: Option<(nqueens::cluster::campaign::ArbiterTask, f64, f64)>,
     counted: f64,
     recounted: f64,
@@ -223,7 +225,7 @@ impl World {
                 between: Vec::new(),
                 outbox: Vec::new(),
                 next_sync_s: random.f64() * 0.05,
-                told_s: 0.0,
+                notified_s: 0.0,
                 counted: 0,
                 rare: match spec.strategy {
                     Strategy::ColludingOnce if Some(i) != first_liar => u64::MAX,
@@ -257,8 +259,8 @@ impl World {
         world
     }
 
-    fn submission(&self) -> Event {
-        Event::JobSubmitted {
+    fn submission(&self) -> CampaignEvent {
+        CampaignEvent::JobSubmitted {
             job: self.job,
             units: self.scenario.units,
             priority: 0,
@@ -271,7 +273,7 @@ impl World {
         1_000_000 + (self.now_s * 1000.0) as u64
     }
 
-    fn record(&mut self, events: Vec<Event>) {
+    fn record(&mut self, events: Vec<CampaignEvent>) {
         for event in events {
             self.ledger.push(event.clone());
             self.campaign.apply(&event);
@@ -281,7 +283,7 @@ impl World {
     fn crash(&mut self) {
         self.epoch += 1;
         let key = CampaignKey::from_seed(self.scenario.seed ^ 0x5eed);
-        // As from a ledger: what was taken back is not read again, nor are job states until the end.
+        // As from a ledger, which does not return voided results, nor job states before the end.
         self.campaign = Campaign::new(self.scenario.settings, self.epoch, key);
         self.arbiter = None;
         for event in &self.ledger {
@@ -303,9 +305,9 @@ impl World {
         self.workers.iter().any(|w| w.name == worker && w.spec.strategy != Strategy::Honest)
     }
 
-    /// What worker `which` says of a unit.
+    /// Returns the result of worker `which` for a unit.
     fn answer(&mut self, which: usize, lease: &Assignment, unit: u64) -> UnitResult {
-        let right = truth(unit);
+        let right = correct_sums(unit);
         let worker = &self.workers[which];
         let strategy = worker.spec.strategy;
         let mut sums = right.clone();
@@ -338,7 +340,7 @@ impl World {
                 Strategy::Colluding | Strategy::ColludingPolling | Strategy::ColludingOnce
             );
             if colludes && by_liar {
-                // It is told by its friend what that has said.
+                // It knows what its accomplice reported.
                 if let Some(claimed) = self.claimed(unit) {
                     sums = claimed;
                 }
@@ -368,10 +370,10 @@ impl World {
         }
     }
 
-    /// The sums that the unit's first result came with, as friends know them.
+    /// Returns the sub-range sums of the unit's first result, as its accomplices know them.
     fn claimed(&self, unit: u64) -> Option<Vec<u64>> {
         let done = self.ledger.iter().rev().find_map(|event| match event {
-            Event::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => {
+            CampaignEvent::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => {
                 Some((tally, sub_sums))
             }
             _ => None,
@@ -380,7 +382,7 @@ impl World {
         if !sums.is_empty() {
             return Some(sums.iter().map(|sum| (sum / 24) as u64).collect());
         }
-        let mut right = truth(unit);
+        let mut right = correct_sums(unit);
         let whole: u64 = right.iter().sum();
         let claimed = (tally.thirds() / 24) as u64;
         right[0] = (right[0] + claimed).saturating_sub(whole);
@@ -389,10 +391,10 @@ impl World {
 
     fn sync_request(&self, which: usize) -> SyncRequest {
         let worker = &self.workers[which];
-        let held = worker.held.values().map(|in_hand| HeldLease {
-            lease: in_hand.lease.clone(),
-            left: in_hand.left,
-            unstarted: in_hand.waiting.len() as u64,
+        let held = worker.held.values().map(|entry| HeldLease {
+            lease: entry.lease.clone(),
+            left: entry.left,
+            unstarted: entry.waiting.len() as u64,
         });
         SyncRequest {
             worker: worker.name.clone(),
@@ -456,7 +458,7 @@ impl World {
                     })
                     .collect();
                 for result in &invented {
-                    let _ = self.hand_in(result);
+                    let _ = self.submit_result(result);
                 }
             }
             Strategy::Disputes => {
@@ -476,7 +478,7 @@ impl World {
                         source: source(name, owner),
                         elapsed_s: 1.0,
                     };
-                    self.hand_in(&result);
+                    self.submit_result(&result);
                 }
             }
             _ => {}
@@ -489,16 +491,16 @@ impl World {
         for lease in response.desired {
             let units = lease.units.clone();
             match worker.held.get_mut(&lease.attempt) {
-                Some(in_hand) => {
-                    let dropped = in_hand.waiting.len();
-                    in_hand.waiting.retain(|unit| units.contains(unit));
-                    in_hand.left -= (dropped - in_hand.waiting.len()) as u64;
-                    in_hand.lease.units = units;
+                Some(entry) => {
+                    let dropped = entry.waiting.len();
+                    entry.waiting.retain(|unit| units.contains(unit));
+                    entry.left -= (dropped - entry.waiting.len()) as u64;
+                    entry.lease.units = units;
                 }
                 None => {
                     let waiting: Vec<u64> = units.clone().rev().collect();
                     let left = waiting.len() as u64;
-                    worker.held.insert(lease.attempt, InHand { lease, waiting, left });
+                    worker.held.insert(lease.attempt, LeaseProgress { lease, waiting, left });
                 }
             }
         }
@@ -507,21 +509,23 @@ impl World {
         let wait_s = match (polls, idle) {
             (true, _) => 0.05,
             _ if worker.spec.strategy == Strategy::Refresher => 0.3,
-            // A long poll, looked at now and then.
+            // A long poll, which the simulation polls at intervals.
             (false, true) => 0.2,
             (false, false) => self.scenario.settings.sync_ms as f64 / 1000.0,
         };
         worker.next_sync_s = self.now_s + wait_s * (0.8 + 0.4 * self.random.f64());
     }
 
-    fn hand_in(&mut self, result: &UnitResult) -> Option<Verdict> {
-        if !self.campaign.knows(&result.source.worker) {
+    fn submit_result(&mut self, result: &UnitResult) -> Option<ResultVerdict> {
+        if !self.campaign.has_synced(&result.source.worker) {
             return None;
         }
         let validation = self.campaign.validate(result, None);
         if self.is_liar(&result.source.worker) {
-            let is_lie = |event: &Event| match event {
-                Event::UnitDone { unit, tally, .. } => *tally != tally_of(&truth(unit.unit)).0,
+            let is_lie = |event: &CampaignEvent| match event {
+                CampaignEvent::UnitDone { unit, tally, .. } => {
+                    *tally != tally_of(&correct_sums(unit.unit)).0
+                }
                 _ => false,
             };
             let lies = validation.events.iter().filter(|event| is_lie(event)).count() as u64;
@@ -533,7 +537,7 @@ impl World {
         Some(validation.verdict)
     }
 
-    /// Threads begin what waits: checks first.
+    /// Starts the next waiting units on idle threads, checks first.
     fn begin(&mut self, which: usize) {
         let now_s = self.now_s;
         let strategy = self.workers[which].spec.strategy;
@@ -561,7 +565,7 @@ impl World {
                 worker.measured = Some(capacity * worker.done / worker.work_s);
             }
         }
-        // No thread is idle: one that is at a unit interrupts it, at the end of a sub-range, for a spot check.
+        // No thread is idle: a busy one makes a spot check at the end of a sub-range.
         let at_units: Vec<usize> = (0..self.workers[which].threads.len())
             .filter(|&thread| {
                 let at = &self.workers[which].threads[thread];
@@ -587,31 +591,31 @@ impl World {
         }
     }
 
-    /// Takes the next unit that waits, of a check if there is one, or only of a spot check.
+    /// Takes the next waiting unit, of a check if there is one. With `spot`, only of a spot check.
     fn next_waiting(&mut self, which: usize, spot: bool) -> Option<(Assignment, u64)> {
         let worker = &mut self.workers[which];
         let strategy = worker.spec.strategy;
         let next = worker
             .held
             .values_mut()
-            .filter(|in_hand| !in_hand.waiting.is_empty())
-            .filter(|in_hand| !spot || !in_hand.lease.sub_ranges.is_empty())
-            .filter(|in_hand| !(strategy == Strategy::Shirker && in_hand.lease.mirrored))
-            .min_by_key(|in_hand| (!in_hand.lease.mirrored, in_hand.lease.attempt))?;
+            .filter(|entry| !entry.waiting.is_empty())
+            .filter(|entry| !spot || !entry.lease.sub_ranges.is_empty())
+            .filter(|entry| !(strategy == Strategy::Shirker && entry.lease.mirrored))
+            .min_by_key(|entry| (!entry.lease.mirrored, entry.lease.attempt))?;
         let unit = next.waiting.pop()?;
         Some((next.lease.clone(), unit))
     }
 
-    /// How long a thread of a worker takes for a unit of a lease.
+    /// Returns the time that a thread of a worker takes for a unit of a lease.
     fn takes_s(&self, which: usize, lease: &Assignment, unit: u64) -> f64 {
         let spec = &self.workers[which].spec;
         let took = share_of(lease.sub_ranges) * self.unit_work(unit) * f64::from(spec.capacity)
             / spec.rate;
-        // Who counts nothing needs no time.
+        // A worker that does not count needs hardly any time.
         if spec.strategy == Strategy::Lazy { took / 100.0 } else { took }
     }
 
-    /// What is done by now is handed in.
+    /// Submits everything that is complete by now.
     fn finish(&mut self, which: usize) {
         let now_s = self.now_s;
         for thread in 0..self.workers[which].threads.len() {
@@ -621,7 +625,7 @@ impl World {
             else {
                 continue;
             };
-            // A lease that was cancelled meanwhile does not undo what was counted.
+            // A unit whose lease was cancelled meanwhile is still submitted.
             let result = self.answer(which, &lease, unit);
             self.workers[which].outbox.push((lease.attempt, result));
         }
@@ -633,18 +637,18 @@ impl World {
         }
         let outbox = std::mem::take(&mut self.workers[which].outbox);
         for (attempt, result) in outbox {
-            match self.hand_in(&result) {
+            match self.submit_result(&result) {
                 None => self.workers[which].outbox.push((attempt, result)),
                 Some(verdict) => {
                     let worker = &mut self.workers[which];
-                    if verdict == Verdict::Quarantined || verdict == Verdict::Refused {
+                    if verdict == ResultVerdict::Quarantined || verdict == ResultVerdict::Refused {
                         worker.stopped = true;
                     }
-                    if let Some(in_hand) = worker.held.get_mut(&attempt) {
-                        in_hand.left -= 1;
-                        if in_hand.left == 0 {
+                    if let Some(entry) = worker.held.get_mut(&attempt) {
+                        entry.left -= 1;
+                        if entry.left == 0 {
                             worker.held.remove(&attempt);
-                            // It will soon have nothing to do.
+                            // It will soon be idle.
                             worker.next_sync_s = worker.next_sync_s.min(now_s);
                         }
                     }
@@ -652,18 +656,18 @@ impl World {
             }
         }
         let worker = &mut self.workers[which];
-        let waiting: usize = worker.held.values().map(|in_hand| in_hand.waiting.len()).sum();
+        let waiting: usize = worker.held.values().map(|entry| entry.waiting.len()).sum();
         if waiting < worker.spec.capacity as usize && !worker.held.is_empty() {
             worker.next_sync_s = worker.next_sync_s.min(now_s + 0.05);
         }
     }
 
-    fn judge(&mut self) {
+    fn run_arbiter(&mut self) {
         if let Some((task, elapsed_s, at_s)) = self.arbiter
             && at_s <= self.now_s
         {
             self.arbiter = None;
-            let sums = truth(task.unit.unit);
+            let sums = correct_sums(task.unit.unit);
             let asked: Vec<u64> = if task.sub_ranges.is_empty() {
                 sums
             } else {
@@ -672,7 +676,7 @@ impl World {
             let (tally, _) = tally_of(&asked);
             let sub_sums = asked.iter().map(|&sum| 24 * u128::from(sum)).collect();
             let ruling = Ruling { task, tally, sub_sums, elapsed_s };
-            let events = self.campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
+            let events = self.campaign.ruling_events(&ruling, &source("(arbiter)", COORDINATOR));
             self.record(events);
         }
         if self.arbiter.is_none()
@@ -699,7 +703,7 @@ impl World {
         next.max(self.now_s + 1e-4)
     }
 
-    /// Runs until the job is finished, or too long.
+    /// Runs until the job is finished or the time limit is reached.
     pub fn run(&mut self) -> Outcome {
         let mut tick_s = 0.5;
         while self.now_s < self.scenario.most_s {
@@ -721,17 +725,17 @@ impl World {
                 }
                 self.begin(which);
             }
-            // Those are told at once.
-            let newly_kept = self.campaign.take_newly_kept();
+            // These are notified at once.
+            let newly_kept = self.campaign.take_newly_reserved();
             let now_s = self.now_s;
             for worker in self.workers.iter_mut().filter(|worker| newly_kept.contains(&worker.name))
             {
-                // Once a second at most.
-                worker.told_s = (now_s + 0.05).max(worker.told_s + 1.0);
-                worker.next_sync_s = worker.next_sync_s.min(worker.told_s);
+                // At most once a second.
+                worker.notified_s = (now_s + 0.05).max(worker.notified_s + 1.0);
+                worker.next_sync_s = worker.next_sync_s.min(worker.notified_s);
             }
-            self.judge();
-            // As the coordinator does after whatever it was told.
+            self.run_arbiter();
+            // The coordinator does the same after every message.
             let events = self.campaign.conclude();
             self.record(events);
             if self.now_s >= tick_s {
@@ -747,7 +751,7 @@ impl World {
         &self.campaign
     }
 
-    /// What a campaign that does not end is at.
+    /// Describes the state of a campaign that does not finish.
     pub fn describe(&self) -> String {
         use std::fmt::Write as _;
         let mut text = format!("{:?}\n", self.campaign.progress(&self.job));
@@ -818,21 +822,22 @@ pub fn source(worker: &str, owner: &str) -> Source {
     }
 }
 
-/// Owners that count together.
+/// A group of owners in one campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
-    /// Honest owners, each with one worker.
+    /// The number of honest owners, each with one worker.
     pub honest: usize,
-    /// Owners that lie.
+    /// The number of lying owners.
     pub liars: usize,
-    /// Workers of each of those.
+    /// The number of workers of each lying owner.
     pub workers_of_liar: usize,
-    /// What share of the capacity all liars have.
+    /// The share of the total rate that all liars have.
     pub share: f64,
 }
 
 impl Crowd {
-    /// Returns the workers, in random order; honest ones differ in rate by up to four.
+    /// Returns the workers in random order. The rates of honest workers differ by up to a factor of
+    /// four.
     pub fn workers(self, random: &mut fastrand::Rng, strategy: Strategy) -> Vec<Spec> {
         let mut specs = Vec::new();
         for i in 0..self.honest {
@@ -856,7 +861,7 @@ impl Crowd {
     }
 }
 
-/// Calls a function with each seed, on all cores; returns what it returned, in the order of the seeds.
+/// Calls a function with each seed, on all cores. Returns the results in the order of the seeds.
 pub fn of_each_seed<T: Send>(seeds: &[u64], f: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let next = std::sync::atomic::AtomicUsize::new(0);

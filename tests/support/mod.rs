@@ -1,6 +1,7 @@
-//! What tests with real processes share: coordinators, links to them, and a worker that is made of the library.
+//! Helpers of tests with real processes: coordinators, channels to them, and workers made from the
+//! library.
 
-// Each test uses a part of it.
+// Each test program uses a part of it.
 #![allow(dead_code, unreachable_pub, unused_imports)]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
 use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
 use nqueens::cluster::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
-use nqueens::cluster::protocol::{Address, BUILD, Link, Security, messages, peer, v1};
+use nqueens::cluster::protocol::{Address, BUILD, Channel, Security, messages, peer, v1};
 use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::kernel::{KernelKind, count_sub_ranges};
 use nqueens::tally::Parts;
@@ -20,20 +21,20 @@ pub mod seeds;
 
 pub use program::{Scratch, printed, run};
 
-/// The program.
+/// The path of the program.
 pub const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");
 
 /// Longer than anything takes on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until something is there.
+/// Waits until `look` returns a value, and returns it.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "in {PATIENCE:?} there was no {what}");
+        assert!(began.elapsed() < PATIENCE, "no {what} within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -47,7 +48,7 @@ impl Process {
         let _ = self.0.wait();
     }
 
-    /// Asks it to stop, as a person would.
+    /// Asks it to stop with SIGTERM.
     #[cfg(unix)]
     pub fn terminate(&self) {
         use rustix::process::{Pid, Signal, kill_process};
@@ -55,9 +56,9 @@ impl Process {
         kill_process(pid, Signal::TERM).expect("it runs");
     }
 
-    /// Waits for its own end.
+    /// Waits until it ends, and returns its exit code.
     pub fn wait(&mut self, what: &str) -> i32 {
-        eventually(what, || self.0.try_wait().expect("ours")).code().unwrap_or(-1)
+        eventually(what, || self.0.try_wait().expect("our own child process")).code().unwrap_or(-1)
     }
 }
 
@@ -67,23 +68,23 @@ impl Drop for Process {
     }
 }
 
-/// A coordinator in a process of its own.
+/// A coordinator in its own process.
 pub struct Coordinator {
     pub process: Process,
     data: PathBuf,
     arguments: Vec<String>,
     is_quiet: bool,
-    /// Where it listened first: it does so again after a restart.
+    /// The address that it listened on first, and again after a restart.
     pub address: Address,
 }
 
 impl Coordinator {
-    /// With TLS if there is an authority in its folder.
+    /// Starts a coordinator, with TLS if there is an authority in its folder.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
         Self::start_as(data, arguments, false)
     }
 
-    /// The same, for tests in which it has much to complain of.
+    /// Starts a coordinator that logs errors only, for tests that cause many warnings.
     pub fn start_quietly(data: &Path, arguments: &[&str]) -> Self {
         Self::start_as(data, arguments, true)
     }
@@ -101,7 +102,7 @@ impl Coordinator {
         is_quiet: bool,
     ) -> (Process, Address) {
         let _ = std::fs::remove_file(data.join("address.json"));
-        // Writes beyond a limit fail instead of ending it, where a test sets one.
+        // A write beyond the limit that some tests set fails instead of killing the process.
         let mut command = Command::new("sh");
         command.args([
             "-c",
@@ -117,7 +118,7 @@ impl Coordinator {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a shell");
         let mut process = Process(child);
         let address = eventually("coordinator that listens", || {
-            let ended = process.0.try_wait().expect("ours");
+            let ended = process.0.try_wait().expect("our own child process");
             assert!(ended.is_none(), "the coordinator ended with {ended:?}");
             Some(AddressFile::read(data).ok()?.address.parse().expect("an address"))
         });
@@ -125,7 +126,7 @@ impl Coordinator {
     }
 
     pub fn data(&self) -> &str {
-        self.data.to_str().expect("plain")
+        self.data.to_str().expect("UTF-8")
     }
 
     /// Kills it and starts it again at the same address.
@@ -135,28 +136,28 @@ impl Coordinator {
         (self.process, _) = Self::launch(&self.data, &self.arguments, &address, self.is_quiet);
     }
 
-    /// A link for whoever works on its machine.
-    pub fn link(&self) -> Link {
+    /// Returns a channel for a client on the same machine.
+    pub fn channel(&self) -> Channel {
         let security = match Credentials::load(&operator_folder(&self.data)) {
             Ok(credentials) => Security::Tls(credentials.authority(), Some(Box::new(credentials))),
             Err(_) => Security::Plain,
         };
-        Link::new(&self.address, &security, PATIENCE).expect("a link")
+        Channel::new(&self.address, &security, PATIENCE).expect("a channel")
     }
 
-    /// The only job, or the one that was submitted last.
+    /// Returns the only job, or the one that was submitted last.
     pub async fn last_job(&self) -> v1::JobStatus {
-        let status = self.link().operations().status(v1::StatusRequest::default()).await;
-        status.expect("told").into_inner().jobs.pop().expect("a job")
+        let status = self.channel().operations().status(v1::StatusRequest::default()).await;
+        status.expect("answered").into_inner().jobs.pop().expect("a job")
     }
 }
 
-/// Makes an authority for the coordinator in `data`.
+/// Creates an authority for the coordinator in `data`.
 pub fn authority(data: &Path) -> Authority {
     Authority::init(&authority_folder(data), &[], now_ms()).expect("an authority")
 }
 
-/// Credentials, as enrolment gives them.
+/// Creates credentials as enrolment does.
 pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials {
     let name: Name = name.parse().expect("a name");
     let token = authority
@@ -164,14 +165,14 @@ pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials
         .expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+    key.into_credentials(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
         .expect("an answer")
 }
 
-/// A worker that is made of the library: it counts with the scalar kernel and does what its test says.
+/// A worker made from the library: it counts with the scalar kernel and acts as its test demands.
 pub struct Worker {
     pub name: String,
-    pub link: Link,
+    pub channel: Channel,
     pub boot: u64,
     pub kernels: Vec<String>,
     pub held: Vec<Assignment>,
@@ -180,10 +181,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(name: &str, link: Link) -> Self {
+    pub fn new(name: &str, channel: Channel) -> Self {
         Self {
             name: name.to_owned(),
-            link,
+            channel,
             boot: fastrand::u64(..),
             kernels: vec!["scalar".into(), "generic".into()],
             held: Vec::new(),
@@ -210,9 +211,9 @@ impl Worker {
         }
     }
 
-    /// Syncs; how many leases it has then.
+    /// Syncs. Returns the number of leases that it holds then.
     pub async fn sync(&mut self) -> Result<usize, tonic::Status> {
-        let answer = self.link.work().sync(self.sync_request()).await?.into_inner();
+        let answer = self.channel.work().sync(self.sync_request()).await?.into_inner();
         for job in &answer.jobs {
             let job: Job = job.text.parse().expect("a job's text");
             if !self.jobs.contains(&job) {
@@ -249,7 +250,7 @@ impl Worker {
             counted.iter().map(|sub_range| sub_range.total().expect("agrees").thirds()).collect();
         let source = Source {
             worker: self.name.clone(),
-            // The coordinator knows it.
+            // The coordinator knows the owner.
             owner: String::new(),
             kernel: kernel.name().to_owned(),
             device: "cpu".into(),
@@ -267,11 +268,11 @@ impl Worker {
     ) -> Result<Vec<v1::Verdict>, tonic::Status> {
         let results = results.iter().map(messages::result).collect();
         let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
-        let answer = self.link.work().complete(request).await?.into_inner();
+        let answer = self.channel.work().complete(request).await?.into_inner();
         Ok(answer.verdicts().collect())
     }
 
-    /// Counts all that it has in hand, changed by `tamper`, and hands it in.
+    /// Counts all held units, changes the results by `tamper`, and submits them.
     pub async fn work(
         &mut self,
         tamper: impl Fn(&mut UnitResult),
@@ -287,11 +288,11 @@ impl Worker {
         self.complete(&done).await
     }
 
-    /// Syncs and counts until the coordinator has no job that runs.
+    /// Syncs and counts until no job of the coordinator is running.
     pub async fn work_until_done(&mut self) {
         loop {
             let answer =
-                self.link.work().sync(self.sync_request()).await.expect("answered").into_inner();
+                self.channel.work().sync(self.sync_request()).await.expect("answered").into_inner();
             if answer.running_jobs == 0 {
                 return;
             }
@@ -304,17 +305,17 @@ impl Worker {
 }
 
 /// Submits the count of a board.
-pub async fn submit(link: &Link, n: u32, priority: i32) -> String {
+pub async fn submit(channel: &Channel, n: u32, priority: i32) -> String {
     let request =
         v1::SubmitRequest { piece: "queen".into(), n, priority, ..v1::SubmitRequest::default() };
-    let answer = link.operations().submit(request).await.expect("submitted").into_inner();
+    let answer = channel.operations().submit(request).await.expect("submitted").into_inner();
     answer.job.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The solutions of a job whose every unit is done.
+/// Returns the solutions of a job whose units are all done.
 pub fn solutions(job: &v1::JobStatus) -> u128 {
     assert_eq!(job.done, job.units, "units that are missing");
-    let tally =
-        nqueens::tally::Tally::try_from(job.total.as_ref().expect("a total")).expect("whole");
+    let tally = nqueens::tally::Tally::try_from(job.total.as_ref().expect("a total"))
+        .expect("a valid tally");
     tally.solutions().expect("agrees with its residues")
 }

@@ -1,13 +1,13 @@
-//! The program as its users run it.
+//! Helpers that run the program as its users do.
 
-// Each test uses a part of it.
+// Each test program uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own for each test, which goes when the test ends.
+/// A temporary folder, removed when it is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -24,7 +24,7 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// The same as an argument of a command.
+    /// Returns a path in the folder as an argument of a command.
     pub fn file(&self, name: &str) -> String {
         self.path(name).to_str().expect("a readable path").to_owned()
     }
@@ -36,41 +36,42 @@ impl Drop for Scratch {
     }
 }
 
-/// The program with its arguments, and nothing to read.
+/// Returns a command that runs the program with these arguments and an empty stdin.
 pub fn nqueens(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    // Mesa's device-select layer has things to say on stderr.
+    // Mesa's device-select layer writes to stderr.
     command.args(arguments).stdin(Stdio::null()).env("NODEVICE_SELECT", "1");
-    // Nor is it to find somebody's configuration.
+    // Ignore the configuration of the user who runs the tests.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
-/// Runs the program to its end.
+/// Runs the program until it ends.
 pub fn run(arguments: &[&str]) -> Output {
     nqueens(arguments).output().expect("the program starts")
 }
 
-/// What the program wrote.
+/// Returns the program's output as text.
 pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the program writes UTF-8")
 }
 
-/// What the program prints when all goes well.
+/// Returns what the program prints; it must succeed.
 pub fn printed(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout).to_owned()
 }
 
-/// The program refuses with this code and one line on stderr that has these words, and prints no data.
+/// Asserts that the program refuses with this exit code and one line on stderr that contains
+/// `words`, and prints nothing to stdout.
 pub fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
     let output = run(arguments);
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
     for word in words {
-        assert!(complaint.contains(word), "{arguments:?} does not say '{word}': {complaint}");
+        assert!(message.contains(word), "{arguments:?} does not say '{word}': {message}");
     }
 }

@@ -1,6 +1,7 @@
-//! Which seeds a randomised test runs.
+//! The seeds of randomised tests.
 
-/// Returns the seed that `NQUEENS_SEED` names, or as many as `NQUEENS_CAMPAIGNS` says, or as many as usual.
+/// Returns the seed that `NQUEENS_SEED` names, or as many as `NQUEENS_CAMPAIGNS` says, or as many
+/// as usual.
 pub fn seeds(usual: u64) -> Vec<u64> {
     let variable = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
     match (variable("NQUEENS_SEED"), variable("NQUEENS_CAMPAIGNS")) {

@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_read_as_they_were_written(
+        fn numbers_round_trip(
             numbers in proptest::collection::vec((any::<u64>(), any::<i64>(), 0..64u32), 0..20),
         ) {
             let mut writer = Writer::new();

@@ -1,5 +1,5 @@
-//! Certificates: files from which an answer is proved again, in integers, by code that shares only
-//! the definition of the board with the engine that found it.
+//! Certificates: files with an answer and its proof, which is checked in integers by code that
+//! shares only the definition of the board with the engine that found the answer.
 //!
 //! A file consists of
 //!
@@ -7,19 +7,19 @@
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | the kind of proof: 1 for the lexicographically first solution ([`first`](crate::first)), 2 for the most beautiful one ([`beautiful`](crate::beautiful)) |
+//! | 1 | the kind of proof: 1 for the lexicographically first solution ([`first`]), 2 for the most beautiful one ([`beautiful`]) |
 //! | … | the board size n, a number as in [`bytes`](crate::bytes) |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |
 //!
-//! The checksum only tells accidental damage from false claims. The statement rests on the proof
-//! alone.
+//! The checksum only distinguishes accidental damage from false claims. The statement rests on the
+//! proof alone.
 
 use std::fmt;
 
 use hmac_sha256::Hash;
 
-use crate::board::Norm;
+use crate::board::{Norm, Piece, Placement, Problem};
 use crate::bytes::{Reader, Writer};
 use crate::meter::Meter;
 use crate::{beautiful, first};
@@ -28,11 +28,14 @@ use crate::{beautiful, first};
 /// proofs of first solutions.
 pub const FORMAT: u8 = 2;
 
+/// The size in bytes of the largest file that programs should read as a certificate.
+pub const LARGEST_FILE: u64 = 1 << 30;
+
 const MAGIC: &[u8; 8] = b"NQPROOF\n";
 
 const CHECKSUM: usize = 32;
 
-/// The kind of statement that a certificate proves.
+/// A kind of statement that certificates prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The lexicographically first solution.
@@ -58,9 +61,9 @@ impl Kind {
     }
 }
 
-/// The statement that a certificate proved.
+/// The statement that a certificate was found to prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proved {
+pub struct ProvedStatement {
     /// The kind of statement.
     pub kind: Kind,
     /// The norm and the set of solutions considered, for [`Kind::Beautiful`].
@@ -73,7 +76,7 @@ pub struct Proved {
     pub work: u64,
 }
 
-impl fmt::Display for Proved {
+impl fmt::Display for ProvedStatement {
     /// Writes the statement as a sentence; columns are 1-based.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, beauty, n, solution, .. } = self;
@@ -127,7 +130,7 @@ pub enum ProofError {
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCertificate => write!(f, "it is no certificate of this program"),
+            Self::NoCertificate => write!(f, "it is not a certificate of this program"),
             Self::Version(version) => {
                 write!(f, "it has format {version}, and this program reads formats 1 to {FORMAT}")
             }
@@ -141,7 +144,7 @@ impl fmt::Display for ProofError {
                 f,
                 "it has a step of kind {kind}, which this version does not know: a newer one wrote it"
             ),
-            Self::LimitReached(most) => write!(f, "to check it takes more than {most} steps"),
+            Self::LimitReached(most) => write!(f, "checking it takes more than {most} steps"),
             Self::Stopped => write!(f, "the check was stopped"),
         }
     }
@@ -150,9 +153,41 @@ impl fmt::Display for ProofError {
 impl std::error::Error for ProofError {}
 
 impl ProofError {
+    /// Returns the class, which decides how a program that checks certificates exits.
+    pub const fn class(&self) -> ErrorClass {
+        match self {
+            Self::LimitReached(_) | Self::Stopped => ErrorClass::Unfinished,
+            Self::Damaged(_) | Self::Refused(_) | Self::TooMuchWork(_) => ErrorClass::Invalid,
+            Self::NoCertificate | Self::Version(_) | Self::UnknownStep(_) => ErrorClass::Unreadable,
+        }
+    }
+
     /// Returns whether the check ended without a decision, so the certificate may be valid.
     pub const fn is_undecided(&self) -> bool {
         matches!(self, Self::UnknownStep(_) | Self::LimitReached(_) | Self::Stopped)
+    }
+}
+
+/// A class of [`ProofError`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The check was not finished.
+    Unfinished,
+    /// The certificate does not prove its statement.
+    Invalid,
+    /// The file is not a certificate that this version can read.
+    Unreadable,
+}
+
+impl ErrorClass {
+    /// Returns the exit code of a program whose check of a certificate failed with an error of this
+    /// class: 4, 6 or 7.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Unfinished => 4,
+            Self::Invalid => 6,
+            Self::Unreadable => 7,
+        }
     }
 }
 
@@ -160,7 +195,7 @@ impl ProofError {
 ///
 /// # Errors
 /// Returns an error if it is not a certificate, proves nothing, or exceeds the step limit.
-pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
+pub fn check(certificate: &[u8]) -> Result<ProvedStatement, ProofError> {
     check_within(certificate, &mut Meter::default())
 }
 
@@ -168,15 +203,25 @@ pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
 ///
 /// # Errors
 /// Returns an error if it is not a certificate or proves nothing, or if the meter ends the check.
-pub fn check_within(certificate: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
+pub fn check_within(
+    certificate: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<ProvedStatement, ProofError> {
     let (kind, n, proof) = open(certificate)?;
-    match kind {
+    let proved = match kind {
         Kind::First => first::check_within(n, proof, meter),
         Kind::Beautiful => beautiful::check_within(n, proof, meter),
+    }?;
+    // Both checkers have tested this already. Test it once more, by the definition alone.
+    if let Some(columns) = &proved.solution {
+        Placement::check_solution(&Problem::empty(Piece::Queen, n), columns)
+            .map_err(|error| ProofError::Refused(error.to_string()))?;
     }
+    Ok(proved)
 }
 
-/// Creates a certificate with this proof.
+/// Creates a certificate of format [`FORMAT`] with this proof for the board of size `n`, and its
+/// checksum. Does not check the proof.
 pub fn seal(kind: Kind, n: usize, proof: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.bytes(MAGIC);
@@ -213,7 +258,9 @@ pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
         1 => Kind::First,
         2 => Kind::Beautiful,
         _ => {
-            return Err(ProofError::Damaged("it proves something that this program does not know"));
+            return Err(ProofError::Damaged(
+                "it proves a kind of statement that this program does not know",
+            ));
         }
     };
     let n = reader.size(usize::MAX)?;
@@ -225,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sealed_is_opened_and_any_other_byte_is_noticed() {
+    fn a_certificate_round_trips_and_any_changed_bit_is_detected() {
         let certificate = seal(Kind::First, 300, b"proof");
         assert_eq!(open(&certificate), Ok((Kind::First, 300, &b"proof"[..])));
         for place in 0..certificate.len() {

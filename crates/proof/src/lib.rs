@@ -8,7 +8,8 @@
 //! ```
 //! use nqueens_proof::{check, first};
 //!
-//! // n = 5: each queen stands in the first column that no queen above attacks, so there is nothing to refute.
+//! // n = 5: each queen stands in the first column that no queen above attacks, so there is nothing
+//! // to refute.
 //! let mut certificate = first::certificate(5, Some(&[0, 2, 4, 1, 3]), &[])?;
 //! let proved = check(&certificate)?;
 //! assert_eq!(proved.to_string(), "proved: the lexicographically first solution for n = 5 is 1 3 5 2 4");
@@ -29,5 +30,8 @@ pub mod first;
 mod meter;
 pub mod symmetry;
 
-pub use certificate::{Beauty, FORMAT, Kind, ProofError, Proved, check, check_within, open, seal};
-pub use meter::{MOST_WORK, Meter};
+pub use certificate::{
+    Beauty, ErrorClass, FORMAT, Kind, LARGEST_FILE, ProofError, ProvedStatement, check,
+    check_within, open, seal,
+};
+pub use meter::{InvalidStepLimit, MOST_WORK, Meter, StepLimit};

@@ -1,29 +1,29 @@
 //! `nqueens-check`: a checker for certificates.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _, stderr, stdout};
 use std::process::ExitCode;
 
-use nqueens_proof::board::{Piece, Placement, Problem};
-use nqueens_proof::{MOST_WORK, Meter, ProofError, check_within};
+use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_within};
 
 const USAGE: &str = "\
-Checks certificates that `nqueens first` and `nqueens beautiful` wrote: proves their answers again, in integers
+Checks certificates of `nqueens first` and `nqueens beautiful`: repeats their proofs in exact integers
 
 Usage: nqueens-check [--max-work <STEPS>|unlimited] <FILE>...
 
-A step takes about a microsecond; 500000000 are allowed for each file if nothing else is said.
+A step takes about a microsecond. The default limit is 500000000 steps for each file.
 
-Exit codes: 0 all are proved; 2 wrong usage; 4 a check was not carried to its end; 6 a certificate does not prove what
-it says; 7 a file cannot be read, or is no certificate that this version knows. Of several, the largest.
+Exit codes: 0 all are proved; 2 wrong usage; 4 a check was ended by the limit; 6 a certificate does not prove what it
+says; 7 a file cannot be read, or is not a certificate that this version can read. Of several, the largest.
 ";
 
-/// The size in bytes of the largest file that is read.
-const LARGEST_FILE: u64 = 1 << 30;
+/// The exit code for a file that cannot be read or written.
+const UNREADABLE: u8 = ErrorClass::Unreadable.exit_code();
 
 fn main() -> ExitCode {
     let mut files = Vec::new();
-    let mut limit = Some(MOST_WORK);
+    let mut limit = StepLimit::default();
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
@@ -34,17 +34,14 @@ fn main() -> ExitCode {
             }
             Some("--max-work") => {
                 let steps = arguments.next();
-                limit = match steps.as_deref().and_then(|steps| steps.to_str()) {
-                    Some("unlimited") => None,
-                    Some(steps) if steps.parse().is_ok_and(|steps: u64| steps > 0) => {
-                        steps.parse().ok()
-                    }
-                    _ => {
-                        return usage(
-                            "--max-work takes a whole number of steps from 1 on, or unlimited",
-                        );
-                    }
+                let Some(Ok(steps)) =
+                    steps.as_deref().and_then(|steps| steps.to_str()).map(str::parse)
+                else {
+                    return usage(
+                        "--max-work takes a whole number of steps from 1 on, or unlimited",
+                    );
                 };
+                limit = steps;
             }
             Some(flag) if flag.starts_with('-') && flag != "-" => {
                 return usage(&format!("unknown flag '{flag}'; --help shows what is possible"));
@@ -65,7 +62,7 @@ fn main() -> ExitCode {
                 } else {
                     format!("{name}: {sentence}\n")
                 };
-                if stdout().write_all(line.as_bytes()).is_err() { 7 } else { 0 }
+                if stdout().write_all(line.as_bytes()).is_err() { UNREADABLE } else { 0 }
             }
             Err((code, message)) => {
                 let _ = writeln!(stderr(), "nqueens-check: {name}: {message}");
@@ -78,26 +75,16 @@ fn main() -> ExitCode {
 }
 
 /// Returns the statement that a file proves, or the exit code and the reason why it proves nothing.
-fn prove(file: &std::ffi::OsStr, limit: Option<u64>) -> Result<String, (u8, String)> {
-    let unreadable = |error| (7, format!("cannot be read: {error}"));
-    let certificate = read(file).map_err(unreadable)?;
-    let mut meter = Meter::new(limit);
-    let proved = check_within(&certificate, &mut meter).map_err(|error| {
-        let code = match error {
-            ProofError::LimitReached(_) | ProofError::Stopped => 4,
-            ProofError::NoCertificate | ProofError::Version(_) | ProofError::UnknownStep(_) => 7,
-            ProofError::Damaged(_) | ProofError::Refused(_) | ProofError::TooMuchWork(_) => 6,
-        };
-        (code, error.to_string())
-    })?;
-    if let Some(columns) = &proved.solution {
-        let problem = Problem::empty(Piece::Queen, proved.n);
-        Placement::check_solution(&problem, columns).map_err(|error| (6, error.to_string()))?;
-    }
+fn prove(file: &OsStr, limit: StepLimit) -> Result<String, (u8, String)> {
+    let certificate =
+        read(file).map_err(|error| (UNREADABLE, format!("cannot be read: {error}")))?;
+    let proved = check_within(&certificate, &mut limit.meter())
+        .map_err(|error| (error.class().exit_code(), error.to_string()))?;
     Ok(format!("{proved} ({} steps, {} bytes)", proved.work, certificate.len()))
 }
 
-fn read(file: &std::ffi::OsStr) -> std::io::Result<Vec<u8>> {
+/// Reads a regular file of at most [`LARGEST_FILE`] bytes.
+fn read(file: &OsStr) -> std::io::Result<Vec<u8>> {
     // Opening a named pipe would block until it has a writer.
     if !std::fs::metadata(file)?.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));
@@ -110,11 +97,13 @@ fn read(file: &std::ffi::OsStr) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reports wrong usage.
 fn usage(message: &str) -> ExitCode {
     finish(&mut stderr(), &format!("nqueens-check: {message}\n"), 2)
 }
 
+/// Writes `text` and returns the exit code `code`, or that of a failed write.
 fn finish(to: &mut dyn std::io::Write, text: &str, code: u8) -> ExitCode {
     let written = to.write_all(text.as_bytes());
-    ExitCode::from(if written.is_err() { 7 } else { code })
+    ExitCode::from(if written.is_err() { UNREADABLE } else { code })
 }

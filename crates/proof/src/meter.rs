@@ -1,6 +1,9 @@
 //! A meter for the work of checks. It ends a check at the checker's own limit, whatever work a
 //! certificate asks for.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::ProofError;
 
 /// Operations per step. An operation takes about a nanosecond, so a step takes about a microsecond.
@@ -12,6 +15,70 @@ const ASK_EVERY: u64 = 1_000_000;
 /// The step limit of [`check`](super::check): about ten minutes, three times as long as any known
 /// certificate takes.
 pub const MOST_WORK: u64 = 500_000_000;
+
+/// A limit on the work of a check, in steps of a [`Meter`]. Its notation is a number from 1 on, or
+/// `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepLimit {
+    /// At most this number of steps.
+    AtMost(u64),
+    /// Any number of steps.
+    Unlimited,
+}
+
+/// The error for a text that is not a step limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidStepLimit(String);
+
+impl fmt::Display for InvalidStepLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(
+            f,
+            "'{text}' is not a number of steps; write a whole number from 1 on, for example {MOST_WORK}, or unlimited"
+        )
+    }
+}
+
+impl std::error::Error for InvalidStepLimit {}
+
+impl Default for StepLimit {
+    /// Returns the limit of [`MOST_WORK`] steps.
+    fn default() -> Self {
+        Self::AtMost(MOST_WORK)
+    }
+}
+
+impl StepLimit {
+    /// Creates a meter with this limit.
+    pub const fn meter<'a>(self) -> Meter<'a> {
+        Meter::new(match self {
+            Self::AtMost(steps) => Some(steps),
+            Self::Unlimited => None,
+        })
+    }
+}
+
+impl fmt::Display for StepLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(steps) => steps.fmt(f),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+impl FromStr for StepLimit {
+    type Err = InvalidStepLimit;
+
+    fn from_str(text: &str) -> Result<Self, InvalidStepLimit> {
+        if text == "unlimited" {
+            return Ok(Self::Unlimited);
+        }
+        let steps = text.parse().ok().filter(|&steps| steps > 0).map(Self::AtMost);
+        steps.ok_or_else(|| InvalidStepLimit(text.to_owned()))
+    }
+}
 
 /// A meter that counts the work of checks, and ends them at a limit or on request.
 ///
@@ -76,7 +143,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_ends_at_the_limit_and_not_before() {
+    fn a_step_limit_is_a_positive_number_or_unlimited() {
+        assert_eq!("7".parse(), Ok(StepLimit::AtMost(7)));
+        assert_eq!("unlimited".parse(), Ok(StepLimit::Unlimited));
+        for text in ["", "0", "-1", "1.5", "1e9", "Unlimited", "18446744073709551616"] {
+            let error = text.parse::<StepLimit>().expect_err(text).to_string();
+            assert!(error.lines().count() == 1 && error.contains("or unlimited"), "{error}");
+        }
+        for limit in [StepLimit::default(), StepLimit::Unlimited] {
+            assert_eq!(limit.to_string().parse(), Ok(limit));
+        }
+    }
+
+    #[test]
+    fn work_ends_exactly_at_the_limit() {
         let mut meter = Meter::new(Some(2));
         assert_eq!((meter.add(1), meter.work()), (Ok(()), 1));
         assert_eq!((meter.add(1999), meter.work()), (Ok(()), 2));
@@ -88,16 +168,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_stop_a_check_is_asked_now_and_then() {
-        let asked = Cell::new(0);
+    fn a_check_can_be_stopped_about_every_millisecond() {
+        let calls = Cell::new(0);
         let stop = Cell::new(false);
         let is_stopped = || {
-            asked.set(asked.get() + 1);
+            calls.set(calls.get() + 1);
             stop.get()
         };
         let mut meter = Meter::new(None).stopped_by(&is_stopped);
         assert!((0..10 * ASK_EVERY / 1000).all(|_| meter.add(1000).is_ok()));
-        assert_eq!(asked.get(), 10);
+        assert_eq!(calls.get(), 10);
         stop.set(true);
         assert_eq!(meter.add(ASK_EVERY), Err(ProofError::Stopped));
     }

@@ -127,7 +127,7 @@ mod tests {
     use crate::board::Piece;
 
     #[test]
-    fn the_eight_symmetries_are_different_bijections_and_closed() {
+    fn the_eight_symmetries_are_different_bijections_and_form_a_group() {
         let n = 5;
         let image = |g: Symmetry| -> Vec<Square> {
             (0..n * n).map(|i| g.apply(n, Square::new(i / n, i % n))).collect()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_keeps_the_symmetry_that_its_squares_leave() {
+    fn the_symmetry_of_a_problem_is_that_of_its_squares() {
         let order = |placed: &[(usize, usize)], blocked: &[(usize, usize)]| {
             let squares =
                 |list: &[(usize, usize)]| list.iter().map(|&(r, c)| Square::new(r, c)).collect();

@@ -1,11 +1,12 @@
-//! Our simplex against other solvers of linear programmes, in turn (A B A B), in CPU seconds of one thread: the same
-//! sequences of changes and re-solves as the methods of this program make. All must find the same optima.
+//! Compares our simplex with other solvers of linear programs, in turn (A B A B), in CPU seconds of
+//! one thread, on the same sequences of changes and solves that the methods of this program make.
+//! All solvers must find the same optima.
 //!
 //! ```text
 //! cargo bench --bench linear                          # microlp
 //! cargo bench --bench linear --features highs         # and HiGHS
 //! cargo bench --bench linear -- probing               # sequences whose name contains a word
-//! cargo bench --bench linear -- alone                 # ours alone
+//! cargo bench --bench linear -- alone                 # our simplex only
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -16,13 +17,13 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem as MicroProblem, Vari
 use nqueens_proof::board::{Piece, Problem};
 use nqueens_solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens_solver::ilp::{Formulation, Linear, LinearOutcome, Lines, Vertex};
-use nqueens_solver::simplex::{Ended, Simplex};
+use nqueens_solver::simplex::{Simplex, Termination};
 use nqueens_solver::{ProgressSink, Unobserved};
 
-/// Runs of each solver in a pair.
+/// The number of pairs of runs.
 const ROUNDS: usize = 5;
 
-/// microlp starts anew each time: it gets no more solves than this.
+/// The number of solves for microlp, which starts from scratch each time.
 const SOLVES_FOR_MICROLP: usize = 20;
 
 /// A change or a solve.
@@ -33,7 +34,7 @@ enum Step {
     Solve,
 }
 
-/// A programme and what happens to it.
+/// A program, and the changes and solves applied to it.
 struct Sequence {
     name: String,
     model: Model,
@@ -41,7 +42,7 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// The optima; `None` where there is no point.
+    /// Returns the optimum of each solve, or `None` where the program is infeasible.
     fn play(&self, mut linear: Box<dyn Linear>, solves: usize) -> Vec<Option<f64>> {
         let mut optima = Vec::new();
         for step in &self.steps {
@@ -60,7 +61,7 @@ impl Sequence {
         optima
     }
 
-    /// Rows, columns and steps of our simplex, when all is done.
+    /// Returns the rows, columns and steps of our simplex at the end of the sequence.
     fn size(&self) -> (usize, usize, u64) {
         let mut simplex = Simplex::of(&self.model);
         for step in &self.steps {
@@ -71,7 +72,7 @@ impl Sequence {
                 Step::Solve => {
                     assert!(matches!(
                         simplex.run(&mut Unobserved),
-                        Ended::Optimal | Ended::Infeasible
+                        Termination::Optimal | Termination::Infeasible
                     ))
                 }
             }
@@ -84,12 +85,12 @@ impl Sequence {
     }
 }
 
-/// A solver: its name, its relaxation of a model, and how many solves it is given.
-type Rival = (&'static str, fn(&Model) -> Box<dyn Linear>, usize);
+/// A solver: its name, its relaxation of a model, and the maximum number of solves.
+type Competitor = (&'static str, fn(&Model) -> Box<dyn Linear>, usize);
 
 const OURS: fn(&Model) -> Box<dyn Linear> = |model| Box::new(Simplex::of(model));
 
-fn rivals() -> Vec<Rival> {
+fn competitors() -> Vec<Competitor> {
     vec![
         #[cfg(feature = "highs")]
         (
@@ -106,7 +107,7 @@ fn main() {
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let alone = words.iter().any(|word| word == "alone");
     words.retain(|word| word != "alone");
-    let rivals = if alone { Vec::new() } else { rivals() };
+    let competitors = if alone { Vec::new() } else { competitors() };
     let sequences: [fn() -> Sequence; 10] = [
         || fixings(12, 200),
         || fixings(20, 200),
@@ -122,27 +123,27 @@ fn main() {
     for sequence in sequences {
         let sequence = sequence();
         if words.is_empty() || words.iter().any(|word| sequence.name.contains(word)) {
-            compare(&sequence, &rivals);
+            compare(&sequence, &competitors);
         }
     }
 }
 
-fn compare(sequence: &Sequence, rivals: &[Rival]) {
+fn compare(sequence: &Sequence, competitors: &[Competitor]) {
     let (rows, columns, steps) = sequence.size();
     println!(
         "{}: {rows} rows, {columns} columns, {} solves, {steps} steps",
         sequence.name,
         sequence.solves()
     );
-    if rivals.is_empty() {
+    if competitors.is_empty() {
         let times =
             (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
         println!(
-            "  ours {} ms a solve",
+            "  ours {} ms per solve",
             spread(times.map(|time| 1e3 * time / sequence.solves() as f64))
         );
     }
-    for &(name, relaxation, solves) in rivals {
+    for &(name, relaxation, solves) in competitors {
         let mut runs = Vec::new();
         for _ in 0..ROUNDS {
             let (ours, our_time) = timed(|| sequence.play(OURS(&sequence.model), solves));
@@ -153,18 +154,18 @@ fn compare(sequence: &Sequence, rivals: &[Rival]) {
         let ours = spread(runs.iter().map(|run| 1e3 * run.0));
         let theirs = spread(runs.iter().map(|run| 1e3 * run.1));
         let ratio = spread(runs.iter().map(|run| run.1 / run.0));
-        println!("  ours {ours} ms a solve, {name} {theirs} ms; {name} / ours = {ratio}");
+        println!("  ours {ours} ms per solve, {name} {theirs} ms; {name} / ours = {ratio}");
     }
 }
 
-fn assert_same(sequence: &str, rival: &str, ours: &[Option<f64>], theirs: &[Option<f64>]) {
+fn assert_same(sequence: &str, competitor: &str, ours: &[Option<f64>], theirs: &[Option<f64>]) {
     assert_eq!(ours.len(), theirs.len());
     for (solve, pair) in ours.iter().zip(theirs).enumerate() {
         let same = match pair {
             (Some(ours), Some(theirs)) => (ours - theirs).abs() < 1e-5 * (1.0 + ours.abs()),
             (ours, theirs) => ours.is_none() == theirs.is_none(),
         };
-        assert!(same, "{sequence}, solve {solve}: {pair:?} ({rival})");
+        assert!(same, "{sequence}, solve {solve}: {pair:?} ({competitor})");
     }
 }
 
@@ -177,23 +178,23 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 #[cfg(unix)]
 fn cpu_clock() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(now).expect("a clock that runs forward")
+    Duration::try_from(now).expect("a monotonic clock")
 }
 
-/// Without a CPU clock, the wall clock.
+/// Returns the wall-clock time, since there is no CPU clock.
 #[cfg(not(unix))]
 fn cpu_clock() -> Duration {
-    std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock that runs forward")
+    std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a monotonic clock")
 }
 
-/// "median (min to max)".
+/// Formats values as "median (min to max)".
 fn spread(values: impl Iterator<Item = f64>) -> String {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     format!("{:.3} ({:.3} to {:.3})", values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
-/// Branching on the heaviest solution: squares are forbidden and allowed again.
+/// Returns a branching on the heaviest solution: squares are forbidden and allowed again.
 fn fixings(n: usize, solves: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let mut model = Formulation::Diagonals.model(&Problem::empty(Piece::Queen, n), Lines::Full);
@@ -211,7 +212,7 @@ fn fixings(n: usize, solves: usize) -> Sequence {
                 steps.push(Step::Bounds(k, 0.0, 1.0));
             }
         } else {
-            // One that is used.
+            // Forbid a square that is used.
             let used: Vec<usize> = (0..n * n).filter(|&k| simplex.values()[k] > 0.1).collect();
             let k = *random.choice(&used).expect("a solution has queens");
             simplex.set_bounds(k, 0.0, 0.0);
@@ -226,8 +227,9 @@ fn unnamed(domain: Domain, cost: i64) -> Column {
     Column { name: String::new(), cost, domain }
 }
 
-/// The board that a prefix of queens (each in the first column that is not attacked) leaves; the variable after the
-/// squares is t, which is maximised: every diagonal is at most 1 − t. Then dives that place queens at random.
+/// Returns dives that place queens at random on the board that a prefix of queens (each in the
+/// first column that is not attacked) leaves. The variable after the squares is t, which is
+/// maximised: every diagonal is at most 1 − t.
 fn residual(n: usize, solves: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let problem = Problem::empty(Piece::Queen, n);
@@ -257,7 +259,8 @@ fn residual(n: usize, solves: usize) -> Sequence {
             row.terms.iter().filter_map(among).map(|k| (k, 1)).collect();
         if !terms.is_empty() {
             if row.relation == Relation::AtMost {
-                // A diagonal with a queen holds no other, and is left out: its last variable becomes 1.
+                // A diagonal with a queen can hold no other and is left out: its last variable
+                // becomes 1.
                 let relief = model.columns.len();
                 diagonals.extend(terms.iter().map(|&(k, _)| (k, relief)));
                 model.columns.push(unnamed(Domain::Zero, 0));
@@ -267,16 +270,17 @@ fn residual(n: usize, solves: usize) -> Sequence {
         }
     }
     let mut steps = vec![Step::Solve];
-    let mut alive = rest.clone();
+    let mut remaining = rest.clone();
     while steps.iter().filter(|step| matches!(step, Step::Solve)).count() < solves {
-        let Some(&queen) = random.choice(&alive) else {
-            // A new dive.
+        let Some(&queen) = random.choice(&remaining) else {
+            // Start a new dive.
             steps.extend((0..rest.len()).map(|k| Step::Bounds(k, 0.0, 1.0)));
             steps.extend((t + 1..model.columns.len()).map(|k| Step::Bounds(k, 0.0, 0.0)));
-            alive.clone_from(&rest);
+            remaining.clone_from(&rest);
             continue;
         };
-        for (k, &square) in rest.iter().enumerate().filter(|(_, square)| alive.contains(square)) {
+        for (k, &square) in rest.iter().enumerate().filter(|(_, square)| remaining.contains(square))
+        {
             if square == queen {
                 steps.push(Step::Bounds(k, 1.0, 1.0));
                 let used = diagonals.iter().filter(|&&(square, _)| square == k);
@@ -285,7 +289,7 @@ fn residual(n: usize, solves: usize) -> Sequence {
                 steps.push(Step::Bounds(k, 0.0, 0.0));
             }
         }
-        alive.retain(|&square| !attacks(queen, square));
+        remaining.retain(|&square| !attacks(queen, square));
         steps.push(Step::Solve);
     }
     Sequence { name: format!("residual board, n = {n}"), model, steps }
@@ -295,13 +299,14 @@ fn squares(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(move |i| (0..n).map(move |j| (i, j)))
 }
 
-/// Whether the queens of two squares attack each other, or are one.
+/// Returns whether queens on two squares attack each other, or the squares are equal.
 fn attacks((i, j): (usize, usize), (k, l): (usize, usize)) -> bool {
     i == k || j == l || i + j == k + l || i + l == k + j
 }
 
-/// Column generation: a square of a diagonal is paid for by the sets of diagonals that are chosen, one set of each
-/// direction, or by a penalty. New sets are those that the duals like best, with some noise.
+/// Returns a column generation: a square of a diagonal is paid for by the sets of diagonals that
+/// are chosen, one set of each direction, or by a penalty. The new sets are those with the least
+/// reduced costs, with some noise.
 fn columns(n: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let inner = |(i, j): (usize, usize)| (i + j > n / 4 && i + n - j > n / 4).then_some((i, j));
@@ -337,14 +342,14 @@ fn columns(n: usize) -> Sequence {
     }
     let chosen = model.rows.len();
     for _ in &families {
-        // An artificial column each, so that there is a point.
+        // One artificial column each, so that there is a feasible point.
         model.rows.push(Row::sum("", [model.columns.len()], Relation::Equal, 1));
         model.columns.push(unnamed(Domain::Free, 100));
     }
     let mut simplex = Simplex::of(&model);
     let mut steps = Vec::new();
-    let everyone = cells.len()..chosen - 2 * n + cells.len();
-    for k in everyone {
+    let all_columns = cells.len()..chosen - 2 * n + cells.len();
+    for k in all_columns {
         simplex.set_bounds(k, 0.0, n as f64);
         steps.push(Step::Bounds(k, 0.0, n as f64));
     }
@@ -367,8 +372,9 @@ fn columns(n: usize) -> Sequence {
     Sequence { name: format!("column generation, n = {n}"), model, steps }
 }
 
-/// The most beautiful solution's quotient by the symmetries of the square: a variable an orbit; the outer levels have
-/// the counts of a known solution; then one orbit after the other is maximised.
+/// Returns the program of a most beautiful solution modulo the symmetries of the square, with one
+/// variable for each orbit. The outer levels have the numbers of queens of a known solution; then
+/// one orbit after the other is maximised.
 fn probing(n: usize, solves: usize) -> Sequence {
     let level =
         |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
@@ -422,10 +428,10 @@ fn probing(n: usize, solves: usize) -> Sequence {
     Sequence { name: format!("probing of orbits, n = {n}"), model, steps }
 }
 
-/// Terms, comparison, bound.
+/// The terms, the comparison and the bound of a constraint.
 type MicroRow = (Vec<(usize, f64)>, ComparisonOp, f64);
 
-/// microlp; it starts anew each time.
+/// microlp, which starts from scratch each time.
 struct Micro {
     direction: OptimizationDirection,
     costs: Vec<f64>,

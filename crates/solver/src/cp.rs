@@ -22,7 +22,8 @@ use nqueens_proof::board::{Piece, Problem};
 pub enum Branching {
     /// The first open row: solutions come in lexicographic order.
     FirstRow,
-    /// A random column of a row with the smallest domain: finds one solution quickly. See [`one`].
+    /// A random column of a row with the smallest domain: finds one solution quickly. See
+    /// [`find_one`].
     SmallestDomain {
         /// Seed of the random choices.
         seed: u64,
@@ -35,18 +36,18 @@ pub enum Branching {
 /// The run times of such a search are heavy-tailed, so it is restarted with other random choices
 /// after a node limit that doubles each time. Eventually the limit suffices for an exhaustive
 /// search.
-pub fn one(problem: &Problem, watch: &mut dyn ProgressSink) -> (Event, u64) {
+pub fn find_one(problem: &Problem, sink: &mut dyn ProgressSink) -> (Event, u64) {
     let mut nodes = 0;
     for seed in 0.. {
         let mut search = Search::new(problem, Branching::SmallestDomain { seed });
         search.stop_after = 1000u64.saturating_mul(1 << seed.min(50));
-        let event = search.next(watch);
+        let event = search.next(sink);
         nodes += search.nodes;
         if event != Event::Stopped || search.nodes < search.stop_after {
             return (event, nodes);
         }
     }
-    unreachable!("2^64 restarts take longer than anybody waits")
+    unreachable!("2^64 restarts never finish")
 }
 
 /// A search that yields the solutions one by one.
@@ -112,7 +113,7 @@ pub enum Event {
 struct Failure;
 
 /// Nodes between two reports to the progress sink.
-const LOOK_EVERY: u64 = 1024;
+const REPORT_EVERY: u64 = 1024;
 
 impl Search {
     /// Creates a search for the solutions of `problem`, for queens or rooks.
@@ -164,7 +165,7 @@ impl Search {
     }
 
     /// Searches for the next solution.
-    pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Event {
+    pub fn next(&mut self, sink: &mut dyn ProgressSink) -> Event {
         let mut consistent = match self.state {
             State::Exhausted => return Event::Exhausted,
             State::Fresh => self.propagate_roots(),
@@ -184,8 +185,8 @@ impl Search {
                 self.state = State::AtSolution;
                 return Event::Solution(self.decided.iter().flatten().copied().collect());
             };
-            let look = self.nodes.is_multiple_of(LOOK_EVERY);
-            if self.nodes >= self.stop_after || (look && self.look(watch).is_break()) {
+            let due = self.nodes.is_multiple_of(REPORT_EVERY);
+            if self.nodes >= self.stop_after || (due && self.report(sink).is_break()) {
                 self.state = State::Paused;
                 return Event::Stopped;
             }
@@ -200,11 +201,11 @@ impl Search {
         }
     }
 
-    fn look(&self, watch: &mut dyn ProgressSink) -> ControlFlow<()> {
+    fn report(&self, sink: &mut dyn ProgressSink) -> ControlFlow<()> {
         let level = self.decided.iter().flatten().count();
-        let look = watch.look(&Progress { level, bound: None, nodes: self.nodes });
-        let late = watch.time_left().is_some_and(|left| left.is_zero());
-        if late { ControlFlow::Break(()) } else { look }
+        let flow = sink.report(&Progress { level, bound: None, nodes: self.nodes });
+        let timed_out = sink.time_left().is_some_and(|left| left.is_zero());
+        if timed_out { ControlFlow::Break(()) } else { flow }
     }
 
     /// Undoes a decision and removes its value. Returns whether the remaining state is consistent.
@@ -312,9 +313,9 @@ impl Search {
     fn propagate(&mut self) -> Result<(), Failure> {
         loop {
             while let Some((row, column)) = self.pending.pop() {
-                self.take_lines(row, column)?;
+                self.remove_attacked(row, column)?;
             }
-            self.look_for_lonely_columns()?;
+            self.propagate_hidden_singles()?;
             if self.pending.is_empty() {
                 return Ok(());
             }
@@ -322,7 +323,7 @@ impl Search {
     }
 
     /// Removes the column and the diagonals of the piece on `row` from all other domains.
-    fn take_lines(&mut self, row: usize, column: usize) -> Result<(), Failure> {
+    fn remove_attacked(&mut self, row: usize, column: usize) -> Result<(), Failure> {
         for other in (0..self.n).filter(|&other| other != row) {
             self.remove(other, column)?;
             if self.diagonals {
@@ -339,7 +340,7 @@ impl Search {
     }
 
     /// Fails if a column is in no domain. Decides each row that is the only one left for a column.
-    fn look_for_lonely_columns(&mut self) -> Result<(), Failure> {
+    fn propagate_hidden_singles(&mut self) -> Result<(), Failure> {
         for word in 0..self.words {
             let (mut once, mut twice) = (0u64, 0u64);
             for row in 0..self.n {
@@ -352,12 +353,12 @@ impl Search {
             if once != all {
                 return Err(Failure);
             }
-            let lonely = once & !twice;
+            let single = once & !twice;
             for row in 0..self.n {
                 if self.decided[row].is_some() {
                     continue;
                 }
-                let mine = self.domains[row * self.words + word] & lonely;
+                let mine = self.domains[row * self.words + word] & single;
                 if mine.count_ones() > 1 {
                     return Err(Failure);
                 }
@@ -386,7 +387,8 @@ mod tests {
         found
     }
 
-    /// All placements with one piece per row that the checker accepts, in lexicographic order.
+    /// Returns all placements with one piece per row that the checker accepts, in lexicographic
+    /// order.
     fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
         let n = problem.n();
         let columns = |code: usize| (0..n).map(|i| code / n.pow((n - 1 - i) as u32) % n).collect();
@@ -427,7 +429,7 @@ mod tests {
     #[test]
     fn boards_wider_than_a_word_are_solved() {
         for n in [63, 64, 65, 130] {
-            match one(&Problem::empty(Piece::Queen, n), &mut Unobserved).0 {
+            match find_one(&Problem::empty(Piece::Queen, n), &mut Unobserved).0 {
                 Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
                 other => panic!("n = {n}: {other:?}"),
             }
@@ -438,7 +440,7 @@ mod tests {
     fn one_solution_is_found_exactly_if_there_is_one() {
         for n in 0..=8 {
             let problem = Problem::empty(Piece::Queen, n);
-            match one(&problem, &mut Unobserved).0 {
+            match find_one(&problem, &mut Unobserved).0 {
                 Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
                 event => assert_eq!((event, n == 2 || n == 3), (Event::Exhausted, true), "n = {n}"),
             }
@@ -446,10 +448,10 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_was_stopped_goes_on_where_it_was() {
-        struct EveryTime;
-        impl ProgressSink for EveryTime {
-            fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+    fn a_stopped_search_can_be_continued() {
+        struct StopAlways;
+        impl ProgressSink for StopAlways {
+            fn report(&mut self, _: &Progress) -> ControlFlow<()> {
                 ControlFlow::Break(())
             }
             fn time_left(&self) -> Option<std::time::Duration> {
@@ -458,7 +460,7 @@ mod tests {
         }
         let problem = Problem::empty(Piece::Queen, 7);
         let mut search = Search::new(&problem, Branching::FirstRow);
-        assert_eq!(search.next(&mut EveryTime), Event::Stopped);
+        assert_eq!(search.next(&mut StopAlways), Event::Stopped);
         let mut found = 0;
         while let Event::Solution(_) = search.next(&mut Unobserved) {
             found += 1;

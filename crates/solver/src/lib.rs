@@ -12,6 +12,8 @@
 //! Certificates are checked by [`nqueens_proof`], which shares no code with the searches.
 
 pub mod beautiful;
+mod bitset;
+mod checkpoint;
 pub mod classical;
 pub mod cp;
 pub mod first;
@@ -20,5 +22,6 @@ mod progress;
 pub mod simplex;
 mod verdict;
 
+pub use checkpoint::ResumeError;
 pub use progress::{Progress, ProgressSink, Unobserved};
 pub use verdict::{Answer, Unproven, Verdict};

@@ -15,16 +15,16 @@ pub struct Progress {
 }
 
 /// The receiver of progress reports. Every method calls it often (well below a second apart) and
-/// stops when told to.
+/// stops on request.
 pub trait ProgressSink {
     /// Receives the progress. Returning [`ControlFlow::Break`] ends the run soon afterwards.
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()>;
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()>;
 
     /// Returns the time left for the run, or `None` if there is no limit.
     fn time_left(&self) -> Option<Duration>;
 
     /// Receives a human-readable description of the run's position whenever that changes.
-    fn tell(&mut self, _place: &dyn Fn() -> String) {}
+    fn describe(&mut self, _position: &dyn Fn() -> String) {}
 }
 
 /// A progress sink that ignores all reports and never stops the run.
@@ -32,7 +32,7 @@ pub trait ProgressSink {
 pub struct Unobserved;
 
 impl ProgressSink for Unobserved {
-    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -44,22 +44,22 @@ impl ProgressSink for Unobserved {
 /// The progress sink for one step of a method. It adds the level and the nodes of earlier steps.
 #[derive(Debug)]
 pub(super) struct Step<'a, W: ?Sized> {
-    pub(super) watch: &'a mut W,
+    pub(super) sink: &'a mut W,
     pub(super) level: usize,
     pub(super) nodes: u64,
 }
 
 impl<W: ProgressSink + ?Sized> ProgressSink for Step<'_, W> {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
         let nodes = self.nodes + progress.nodes;
-        self.watch.look(&Progress { level: self.level, nodes, ..*progress })
+        self.sink.report(&Progress { level: self.level, nodes, ..*progress })
     }
 
     fn time_left(&self) -> Option<Duration> {
-        self.watch.time_left()
+        self.sink.time_left()
     }
 
-    fn tell(&mut self, place: &dyn Fn() -> String) {
-        self.watch.tell(place);
+    fn describe(&mut self, position: &dyn Fn() -> String) {
+        self.sink.describe(position);
     }
 }

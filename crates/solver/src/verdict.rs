@@ -12,7 +12,7 @@ pub struct Answer<T> {
     /// Nodes of all searches, including those of external solvers.
     pub nodes: u64,
     /// Number of linear and 0-1 programs solved.
-    pub programmes: u64,
+    pub lps_solved: u64,
 }
 
 /// The proof status of an answer.
@@ -45,13 +45,13 @@ impl fmt::Display for Unproven {
             Self::Stopped => f.write_str("stopped before the proof was complete"),
             Self::SolverFailed(why) => write!(f, "the solver failed: {why}"),
             Self::Refuted => {
-                f.write_str("the solver's claim was wrong: a better one was found by checking it")
+                f.write_str("the solver's claim was wrong: the check found a better solution")
             }
             Self::Unchecked => f.write_str(
-                "the solver claims it, in floating point, and it is too hard to check by search",
+                "the solver's claim, made in floating point, is too hard to verify by search",
             ),
             Self::NotChecked => {
-                f.write_str("stopped before the certificate was checked, so it is not written")
+                f.write_str("stopped before the certificate was checked, so none was written")
             }
         }
     }
@@ -60,8 +60,8 @@ impl fmt::Display for Unproven {
 impl<T> Answer<T> {
     /// Maps the answer with `of` and keeps everything else.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Answer<U> {
-        let Self { found, verdict, nodes, programmes } = self;
-        Answer { found: found.map(of), verdict, nodes, programmes }
+        let Self { found, verdict, nodes, lps_solved } = self;
+        Answer { found: found.map(of), verdict, nodes, lps_solved }
     }
 
     /// Returns whether the answer is proved.

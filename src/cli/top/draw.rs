@@ -1,4 +1,4 @@
-//! How the screen looks.
+//! Drawing of the screen.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -9,37 +9,37 @@ use ratatui::widgets::{Block, Clear, Paragraph, Sparkline, Wrap};
 
 use super::rate::rates;
 use super::rows::{Health, JobRow, WorkerRow, plain};
-use super::screen::{Overlay, Said, Screen, Table, about};
+use super::screen::{Message, Overlay, Screen, Table, about};
 use super::unit_map::Mark;
-use crate::cli::report::{counted, predicted, rounded};
 use crate::cluster::protocol::v1;
+use crate::report::{counted, predicted, rounded};
 
-/// Nothing can be read on less.
-const LEAST: (u16, u16) = (40, 8);
+/// The minimum width and height of the terminal.
+const MIN_SIZE: (u16, u16) = (40, 8);
 
-/// Jobs' titles are made as wide as the widest, but no wider than this.
-const MOST_TITLE: usize = 36;
+/// The maximum width of the column of titles.
+const MAX_TITLE: usize = 36;
 
-/// The keys, as the help has them.
+/// The keys and their effects, for the help.
 const KEYS: [(&str, &str); 9] = [
-    ("↑ ↓ j k", "choose a job or a worker; Home and End, the first and the last"),
-    ("Tab ← →", "the other table"),
-    ("Enter", "all about the job"),
-    ("p", "pause the job: no more of its units are handed out"),
-    ("r", "resume the job, and try units again that were set aside"),
-    ("c", "cancel the job, after a question"),
-    ("d", "drain the worker, after a question: it gets nothing more until it restarts"),
-    ("?", "these lines"),
-    ("q Ctrl-C", "the end"),
+    ("↑ ↓ j k", "select a job or a worker; Home and End select the first and the last"),
+    ("Tab ← →", "switch to the other table"),
+    ("Enter", "show the report of the job"),
+    ("p", "pause the job: lease no more of its units"),
+    ("r", "resume the job, and retry the units that were set aside"),
+    ("c", "cancel the job, after a confirmation"),
+    ("d", "drain the worker until it restarts, after a confirmation"),
+    ("?", "show this help"),
+    ("q Ctrl-C", "quit"),
 ];
 
-/// Draws the screen as it is `at_ms` after its beginning.
+/// Draws the screen `at_ms` after the start.
 pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
     let area = frame.area();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
-        let (width, height) = LEAST;
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
+        let (width, height) = MIN_SIZE;
         return frame.render_widget(
-            Paragraph::new(format!("a terminal of {width} x {height}, please")),
+            Paragraph::new(format!("terminal too small: {width} x {height} needed")),
             area,
         );
     }
@@ -53,30 +53,30 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
         Constraint::Length(1),
     ])
     .areas(area);
-    let ink = Ink(screen.coloured);
-    draw_head(frame, top, screen, at_ms, ink);
-    draw_jobs(frame, jobs, screen, ink);
+    let styles = Styles(screen.coloured);
+    draw_head(frame, top, screen, at_ms, styles);
+    draw_jobs(frame, jobs, screen, styles);
     if rows.middle > 0 && screen.job().is_some_and(|job| job.shares.is_none()) {
-        draw_proof(frame, middle, screen, ink);
+        draw_proof(frame, middle, screen, styles);
     } else if rows.middle > 0 {
         let [map, rate] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
-        draw_map(frame, map, screen, ink);
-        draw_rate(frame, rate, screen, ink);
+        draw_map(frame, map, screen, styles);
+        draw_rate(frame, rate, screen, styles);
     }
-    draw_workers(frame, workers, screen, at_ms, ink);
+    draw_workers(frame, workers, screen, at_ms, styles);
     if rows.log > 0 {
-        draw_log(frame, log, screen, ink);
+        draw_log(frame, log, screen, styles);
     }
-    draw_foot(frame, bottom, screen, ink);
+    draw_foot(frame, bottom, screen, styles);
     match &screen.overlay {
         Overlay::None | Overlay::Question(..) => {}
-        Overlay::Keys => draw_keys(frame, area, ink),
+        Overlay::Keys => draw_keys(frame, area, styles),
         Overlay::Report(line) => draw_report(frame, area, screen, *line),
     }
 }
 
-/// How many rows each part has, borders included; none for what there is no room for.
+/// The number of rows of each part, including borders; 0 if it does not fit.
 struct Rows {
     jobs: u16,
     middle: u16,
@@ -98,7 +98,7 @@ impl Rows {
         let tables = height - middle - log;
         let jobs = wanted(jobs).min(tables / 2);
         let workers = wanted(workers).min(tables - jobs);
-        // What the tables do not need the others have.
+        // Rows that the tables do not need go to the other parts.
         let spare = tables - jobs - workers;
         let (middle, workers, log) = match (middle, log) {
             (0, 0) => (0, workers + spare, 0),
@@ -109,11 +109,11 @@ impl Rows {
     }
 }
 
-/// Styles, with colours or without.
+/// Styles, with or without colours.
 #[derive(Clone, Copy)]
-struct Ink(bool);
+struct Styles(bool);
 
-impl Ink {
+impl Styles {
     fn colour(self, colour: Color) -> Style {
         if self.0 { Style::new().fg(colour) } else { Style::new() }
     }
@@ -122,9 +122,9 @@ impl Ink {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// The frame of a part; of the table in which keys choose it is bold.
-    fn frame<'a>(self, title: String, chosen: bool) -> Block<'a> {
-        let style = if chosen {
+    /// Returns the frame of a part. The frame of the table that has the focus is bold.
+    fn frame<'a>(self, title: String, selected: bool) -> Block<'a> {
+        let style = if selected {
             Style::new().add_modifier(Modifier::BOLD)
         } else {
             self.colour(Color::DarkGray)
@@ -133,69 +133,77 @@ impl Ink {
     }
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, ink: Ink) {
-    let Screen { address, build, at_work, .. } = screen;
+fn draw_head(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, styles: Styles) {
+    let Screen { address, build, online, .. } = screen;
     let who =
-        format!(" {address}  nqueens {build}, {} at work", counted((*at_work).into(), "worker"));
+        format!(" {address}  nqueens {build}, {} online", counted((*online).into(), "worker"));
     let mut spans = vec![Span::styled(who, Style::new().add_modifier(Modifier::BOLD))];
-    if let Some((since_ms, why)) = &screen.lost {
+    if let Some((since_ms, why)) = &screen.disconnected {
         let ago = predicted(std::time::Duration::from_millis(at_ms.saturating_sub(*since_ms)));
-        spans.push(Span::styled(format!("  lost for {ago}: {why}"), ink.bad()));
+        spans.push(Span::styled(format!("  disconnected for {ago}: {why}"), styles.bad()));
     } else if !screen.trouble.is_empty() {
-        spans.push(Span::styled(format!("  {}", screen.trouble), ink.bad()));
+        spans.push(Span::styled(format!("  {}", screen.trouble), styles.bad()));
     }
     frame.render_widget(Line::from(spans), area);
-    if screen.lost.is_none() {
+    if screen.disconnected.is_none() {
         let time = clock(screen, screen.now_ms(at_ms));
         frame.render_widget(Line::from(format!("{time} ")).alignment(Alignment::Right), area);
     }
 }
 
-/// The part of a table that is seen: so many rows from the first, the chosen one among them.
-fn window(rows: usize, height: u16, chosen: Option<usize>) -> std::ops::Range<usize> {
+/// Returns the visible rows of a table, which include the selected one.
+fn window(rows: usize, height: u16, selected: Option<usize>) -> std::ops::Range<usize> {
     let height = usize::from(height);
-    let begin = chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(height));
+    let begin = selected.map_or(0, |selected| (selected + 1).saturating_sub(height));
     begin..rows.min(begin + height)
 }
 
-/// The title of a table: how many rows are not seen.
-fn table_title(noun: &str, rows: usize, seen: &std::ops::Range<usize>) -> String {
-    if seen.len() == rows {
+/// Returns the title of a table, with the range of visible rows if some are hidden.
+fn table_title(noun: &str, rows: usize, visible: &std::ops::Range<usize>) -> String {
+    if visible.len() == rows {
         noun.to_owned()
     } else {
-        format!("{noun} {} to {} of {rows}", seen.start + 1, seen.end)
+        format!("{noun} {} to {} of {rows}", visible.start + 1, visible.end)
     }
 }
 
-fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
+fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
     let inside = area.inner(Margin::new(1, 1));
-    let chosen = screen.job_place();
-    let seen = window(screen.jobs.len(), inside.height, chosen);
-    let title = table_title("Jobs", screen.jobs.len(), &seen);
-    frame.render_widget(ink.frame(title, screen.table == Table::Jobs), area);
+    let selected = screen.selected_job_index();
+    let visible = window(screen.jobs.len(), inside.height, selected);
+    let title = table_title("Jobs", screen.jobs.len(), &visible);
+    frame.render_widget(styles.frame(title, screen.table == Table::Jobs), area);
     if screen.jobs.is_empty() {
-        let nothing = "no jobs; nqueens submit count N, submit first N or beautiful N begins one";
+        let nothing = "no jobs; submit one with nqueens submit count N, first N or beautiful N";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
     let width =
-        screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MOST_TITLE);
-    for (row, place) in inside.rows().zip(seen) {
-        draw_job(frame, row, &screen.jobs[place], chosen == Some(place), width, ink);
+        screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MAX_TITLE);
+    for (row, place) in inside.rows().zip(visible) {
+        draw_job(frame, row, &screen.jobs[place], selected == Some(place), width, styles);
     }
 }
 
-/// "> a979411d running    count of 19 queens   ━━━━━━━━──────  17.2 % of 64 units, about 56 s left".
-fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width: usize, ink: Ink) {
+/// Draws a job:
+/// "> a979411d running    count of 19 queens   ━━━━──────  17.2 % of 64 units, about 56 s left".
+fn draw_job(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    job: &JobRow,
+    selected: bool,
+    width: usize,
+    styles: Styles,
+) {
     let state = match job.state {
-        "running" => ink.colour(Color::Cyan),
-        "finished" => ink.colour(Color::Green),
-        "disputed" => ink.bad(),
-        _ => ink.colour(Color::Yellow),
+        "running" => styles.colour(Color::Cyan),
+        "finished" => styles.colour(Color::Green),
+        "disputed" => styles.bad(),
+        _ => styles.colour(Color::Yellow),
     };
     let name =
-        Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
+        Style::new().add_modifier(if selected { Modifier::REVERSED } else { Modifier::empty() });
     let mut spans = vec![
-        Span::raw(if chosen { "> " } else { "  " }),
+        Span::raw(if selected { "> " } else { "  " }),
         Span::styled(job.short().to_owned(), name),
         Span::styled(format!(" {:<9} ", job.state), state),
         Span::raw(format!("{:<width$} ", job.title)),
@@ -204,20 +212,23 @@ fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width
         .shares
         .filter(|_| matches!(job.state, "running" | "paused" | "disputed") && area.width >= 100)
     {
-        spans.extend(bar(20, done, verified, ink));
+        spans.extend(bar(20, done, verified, styles));
         spans.push(Span::raw(" "));
     }
-    spans.push(Span::styled(job.progress.clone(), if job.ails { ink.bad() } else { Style::new() }));
+    spans.push(Span::styled(
+        job.progress.clone(),
+        if job.needs_attention { styles.bad() } else { Style::new() },
+    ));
     frame.render_widget(Line::from(spans), area);
 }
 
-/// A bar of so many cells: verified, counted, and the rest.
-fn bar(cells: usize, done: f64, verified: f64, ink: Ink) -> [Span<'static>; 3] {
+/// Returns a bar with this number of cells: verified, counted, open.
+fn bar(cells: usize, done: f64, verified: f64, styles: Styles) -> [Span<'static>; 3] {
     // The casts saturate.
     let filled = |share: f64| ((share * cells as f64) as usize).min(cells);
     let (done, verified) = (filled(done), filled(verified.min(done)));
     let part = |mark: Mark, length: usize| {
-        Span::styled(mark.symbol().to_string().repeat(length), ink.colour(mark.colour()))
+        Span::styled(mark.symbol().to_string().repeat(length), styles.colour(mark.colour()))
     };
     [
         part(Mark::Verified, verified),
@@ -226,15 +237,15 @@ fn bar(cells: usize, done: f64, verified: f64, ink: Ink) -> [Span<'static>; 3] {
     ]
 }
 
-fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
+fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
     let title = screen.job().map_or("Units".to_owned(), |job| format!("Units of {}", job.short()));
-    let mut block = ink.frame(title, false);
+    let mut block = styles.frame(title, false);
     let Some(map) = screen.map() else {
         return frame.render_widget(block, area);
     };
     let legend = |mark: &Mark| {
         [
-            Span::styled(format!(" {}", mark.symbol()), ink.colour(mark.colour())),
+            Span::styled(format!(" {}", mark.symbol()), styles.colour(mark.colour())),
             Span::raw(format!(" {}", mark.name())),
         ]
     };
@@ -247,19 +258,20 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     let width = usize::from(inside.width).max(1);
     let marks = map.marks(width * usize::from(inside.height));
     for (row, marks) in inside.rows().zip(marks.chunks(width)) {
-        let cell = |mark: &Mark| Span::styled(mark.symbol().to_string(), ink.colour(mark.colour()));
+        let cell =
+            |mark: &Mark| Span::styled(mark.symbol().to_string(), styles.colour(mark.colour()));
         frame.render_widget(Line::from(marks.iter().map(cell).collect::<Vec<_>>()), row);
     }
 }
 
-/// A proof has no units; what is known of it stands in their place.
-fn draw_proof(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
+/// Draws the report of a proof, which has no units.
+fn draw_proof(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
     let Some(job) = screen.job() else { return };
-    let block = ink.frame(format!("Proof {}", job.short()), false);
+    let block = styles.frame(format!("Proof {}", job.short()), false);
     frame.render_widget(Paragraph::new(job.report.as_str()).block(block), area);
 }
 
-fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
+fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
     let rates = rates(screen.history(), usize::from(area.width.saturating_sub(2)));
     let most = rates.iter().copied().fold(0.0, f64::max);
     let title = if most > 0.0 {
@@ -267,7 +279,7 @@ fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     } else {
         "Rate".to_owned()
     };
-    let mut block = ink.frame(title, false);
+    let mut block = styles.frame(title, false);
     if let [first, .., last] = screen.history() {
         let span =
             predicted(std::time::Duration::from_millis(last.at_ms.saturating_sub(first.at_ms)));
@@ -277,33 +289,33 @@ fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
             clock(screen, last.at_ms)
         ));
     }
-    /// A bar has eight steps a row; more are finer than any terminal.
+    /// The height of a full bar. A bar has eight steps per row, so this is finer than any terminal.
     const FULL: f64 = 10_000.0;
     let heights = rates.iter().map(|rate| (rate / most.max(f64::MIN_POSITIVE) * FULL) as u64);
     let line = Sparkline::default().block(block).data(heights.collect::<Vec<_>>()).max(FULL as u64);
-    frame.render_widget(line.style(ink.colour(Color::Cyan)), area);
+    frame.render_widget(line.style(styles.colour(Color::Cyan)), area);
 }
 
-fn draw_workers(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, ink: Ink) {
+fn draw_workers(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, styles: Styles) {
     let inside = area.inner(Margin::new(1, 1));
-    let chosen = screen.worker_place();
-    let seen = window(screen.workers.len(), inside.height, chosen);
-    let title = table_title("Workers", screen.workers.len(), &seen);
-    frame.render_widget(ink.frame(title, screen.table == Table::Workers), area);
+    let selected = screen.selected_worker_index();
+    let visible = window(screen.workers.len(), inside.height, selected);
+    let title = table_title("Workers", screen.workers.len(), &visible);
+    frame.render_widget(styles.frame(title, screen.table == Table::Workers), area);
     if screen.workers.is_empty() {
-        let nothing = "no workers since the coordinator started; nqueens worker --join ADDR is one";
+        let nothing = "no workers yet; start one with nqueens worker --join HOST:PORT";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
     let now_ms = screen.now_ms(at_ms);
     let width = screen.workers.iter().map(|worker| worker.name.len()).max().unwrap_or(0);
-    for (row, place) in inside.rows().zip(seen) {
+    for (row, place) in inside.rows().zip(visible) {
         draw_worker(
             frame,
             row,
             &screen.workers[place],
-            chosen == Some(place),
+            selected == Some(place),
             (width, now_ms),
-            ink,
+            styles,
         );
     }
 }
@@ -312,40 +324,40 @@ fn draw_worker(
     frame: &mut Frame<'_>,
     area: Rect,
     worker: &WorkerRow,
-    chosen: bool,
+    selected: bool,
     (width, now_ms): (usize, u64),
-    ink: Ink,
+    styles: Styles,
 ) {
     let name =
-        Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
+        Style::new().add_modifier(if selected { Modifier::REVERSED } else { Modifier::empty() });
     let state = match worker.health {
-        Health::Well => Style::new(),
-        Health::Resting | Health::Draining => ink.colour(Color::Yellow),
-        Health::Faulty(_) | Health::Quarantined(_) => ink.bad(),
+        Health::Active => Style::new(),
+        Health::Resting | Health::Draining => styles.colour(Color::Yellow),
+        Health::Faulty(_) | Health::Quarantined(_) => styles.bad(),
     };
     let temperature =
         worker.temperature_c.map(|degrees| format!("{degrees:.0} °C")).unwrap_or_default();
     let done = format!("{} done", counted(worker.units_done.into(), "unit"));
     let line = Line::from(vec![
-        Span::raw(if chosen { "> " } else { "  " }),
+        Span::raw(if selected { "> " } else { "  " }),
         Span::styled(worker.name.clone(), name),
         Span::raw(" ".repeat(width.saturating_sub(worker.name.len()))),
-        Span::raw(format!("  {:<14} {:<6} {done:<16} ", worker.heard_of(now_ms), temperature)),
+        Span::raw(format!("  {:<14} {:<6} {done:<16} ", worker.last_contact(now_ms), temperature)),
         Span::styled(worker.state(), state),
-        Span::styled(format!("  {}", worker.devices), ink.colour(Color::DarkGray)),
+        Span::styled(format!("  {}", worker.devices), styles.colour(Color::DarkGray)),
     ]);
     frame.render_widget(line, area);
 }
 
-fn draw_log(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
-    let block = ink.frame("Log".to_owned(), false);
+fn draw_log(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
+    let block = styles.frame("Log".to_owned(), false);
     let inside = block.inner(area);
     frame.render_widget(block, area);
     let first = screen.events.len().saturating_sub(inside.height.into());
     for (row, event) in inside.rows().zip(screen.events.range(first..)) {
         let style = match event.level() {
-            v1::EventLevel::Error => ink.bad(),
-            v1::EventLevel::Warning => ink.colour(Color::Yellow),
+            v1::EventLevel::Error => styles.bad(),
+            v1::EventLevel::Warning => styles.colour(Color::Yellow),
             _ => Style::new(),
         };
         let job = about(event);
@@ -355,22 +367,22 @@ fn draw_log(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     }
 }
 
-fn draw_foot(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
-    let line = match (&screen.overlay, &screen.said) {
+fn draw_foot(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
+    let line = match (&screen.overlay, &screen.message) {
         (Overlay::Question(question, _), _) => {
-            Line::styled(format!(" {question} y yes, any other key no"), ink.bad())
+            Line::styled(format!(" {question} y: yes, any other key: no"), styles.bad())
         }
-        (_, Said::Well(said)) => Line::raw(format!(" {said}")),
-        (_, Said::Badly(said)) => Line::styled(format!(" {said}"), ink.bad()),
-        (_, Said::Nothing) => Line::raw(
-            " q end  ↑↓ Tab choose  Enter more  p pause  r resume  c cancel  d drain  ? keys",
+        (_, Message::Done(text)) => Line::raw(format!(" {text}")),
+        (_, Message::Failed(text)) => Line::styled(format!(" {text}"), styles.bad()),
+        (_, Message::None) => Line::raw(
+            " q quit  ↑↓ Tab select  Enter open  p pause  r resume  c cancel  d drain  ? keys",
         ),
     };
     frame.render_widget(line, area);
 }
 
-/// A part in the middle of the screen, with nothing behind it.
-fn over(frame: &mut Frame<'_>, area: Rect, width: u16, height: u16, title: String) -> Rect {
+/// Clears a centred area with a border, and returns its inside.
+fn popup(frame: &mut Frame<'_>, area: Rect, width: u16, height: u16, title: String) -> Rect {
     let area = area.centered(Constraint::Length(width), Constraint::Length(height));
     let block = Block::bordered().title(format!(" {title} "));
     let inside = block.inner(area);
@@ -379,33 +391,33 @@ fn over(frame: &mut Frame<'_>, area: Rect, width: u16, height: u16, title: Strin
     inside
 }
 
-fn draw_keys(frame: &mut Frame<'_>, area: Rect, ink: Ink) {
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, styles: Styles) {
     let lines: Vec<Line<'_>> = KEYS
         .iter()
         .map(|(keys, what)| {
             Line::from(vec![
-                Span::styled(format!(" {keys:<9} "), ink.colour(Color::Cyan)),
+                Span::styled(format!(" {keys:<9} "), styles.colour(Color::Cyan)),
                 Span::raw(*what),
             ])
         })
-        .chain([Line::raw(""), Line::from(" any key goes back")])
+        .chain([Line::raw(""), Line::from(" any key closes this help")])
         .collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let inside = over(frame, area, 92.min(area.width), height.min(area.height), "Keys".to_owned());
+    let inside = popup(frame, area, 92.min(area.width), height.min(area.height), "Keys".to_owned());
     frame.render_widget(Paragraph::new(lines), inside);
 }
 
 fn draw_report(frame: &mut Frame<'_>, area: Rect, screen: &Screen, line: u16) {
     let Some(job) = screen.job() else { return };
-    let title = format!("{} — ↑↓ to read on, any other key goes back", job.called());
-    let inside = over(frame, area, area.width - 4, area.height - 2, title);
+    let title = format!("{}: ↑↓ scroll, any other key closes", job.called());
+    let inside = popup(frame, area, area.width - 4, area.height - 2, title);
     frame.render_widget(
         Paragraph::new(job.report.as_str()).wrap(Wrap { trim: false }).scroll((line, 0)),
         inside,
     );
 }
 
-/// A time of day where the user is: "19:26:59".
+/// Formats a local time of day: "19:26:59".
 fn clock(screen: &Screen, at_ms: u64) -> String {
     let at_ms = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     at_ms

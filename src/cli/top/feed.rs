@@ -1,48 +1,49 @@
-//! The coordinator's end: its jobs as a stream, all else asked for once a second, whatever fails meanwhile; and orders.
+//! The connection to the coordinator: the stream of jobs, polling once a second for everything
+//! else, and commands. It reconnects after failures.
 
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
 use super::rate::Point;
-use super::screen::{Input, Order};
+use super::screen::{Command, Input};
 use super::unit_map::UnitMap;
 use crate::cli::Failure;
-use crate::cli::job_report::{job_name, state_name};
 use crate::cli::remote::{Coordinator, Remote};
 use crate::cluster::protocol::v1;
+use crate::report::{job_name, state_name};
 
-/// How often is asked for what no stream tells.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The interval of polling for what is not in the stream.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The pause before the coordinator is tried again: the first, which doubles, and the longest.
+/// The first pause before a reconnection, which doubles, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// What comes from the coordinator, and goes to it. Its tasks end with the runtime.
+/// The connection to the coordinator. Its tasks end with the runtime.
 pub(super) struct Feed {
-    /// The name of the job whose units are shown; empty for none.
+    /// The name of the job whose units are shown; empty if there is none.
     shown: watch::Sender<String>,
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<Command>,
 }
 
 impl Feed {
-    /// Feeds `inputs`, from `coordinator` at first, and from what `remote` finds when that is lost.
+    /// Sends what `coordinator` answers to `inputs`, and reconnects by `remote` when it fails.
     pub(super) fn start(
         remote: Remote,
         coordinator: Coordinator,
         inputs: mpsc::Sender<Input>,
     ) -> Self {
         let (shown, to_show) = watch::channel(String::new());
-        let (orders, ordered) = mpsc::unbounded_channel();
-        // Whoever finds the coordinator again tells the others.
-        let (found, line) = watch::channel(coordinator);
-        tokio::spawn(follow(remote, found, inputs.clone()));
-        tokio::spawn(ask(line.clone(), to_show, inputs.clone()));
-        tokio::spawn(obey(line, ordered, inputs));
-        Self { shown, orders }
+        let (commands, received) = mpsc::unbounded_channel();
+        // The task that reconnects passes the connection to the others.
+        let (reconnected, connection) = watch::channel(coordinator);
+        tokio::spawn(follow(remote, reconnected, inputs.clone()));
+        tokio::spawn(poll(connection.clone(), to_show, inputs.clone()));
+        tokio::spawn(run_commands(connection, received, inputs));
+        Self { shown, commands }
     }
 
-    /// The units of this job are shown from now on.
+    /// Selects the job whose units are requested.
     pub(super) fn show(&self, job: Option<&str>) {
         let job = job.unwrap_or_default();
         self.shown.send_if_modified(|shown| {
@@ -54,36 +55,40 @@ impl Feed {
         });
     }
 
-    /// The coordinator is to do that.
-    pub(super) fn order(&self, order: Order) {
-        // Whoever takes orders lives as long as the runtime.
-        let _ = self.orders.send(order);
+    /// Sends a command to the coordinator.
+    pub(super) fn command(&self, command: Command) {
+        // The receiver exists as long as the runtime.
+        let _ = self.commands.send(command);
     }
 }
 
-/// Follows the stream of the jobs, and finds the coordinator again when it is lost.
-async fn follow(remote: Remote, found: watch::Sender<Coordinator>, inputs: mpsc::Sender<Input>) {
+/// Follows the stream of the jobs, and reconnects when it ends.
+async fn follow(
+    remote: Remote,
+    reconnected: watch::Sender<Coordinator>,
+    inputs: mpsc::Sender<Input>,
+) {
     let mut pause = PAUSES.0;
     loop {
-        let coordinator = found.borrow().clone();
+        let coordinator = reconnected.borrow().clone();
         let why = match watch_jobs(&coordinator, &inputs, &mut pause).await {
-            Ok(()) => "it has stopped".to_owned(),
+            Ok(()) => "the coordinator has stopped".to_owned(),
             Err(failure) => failure.message,
         };
-        if inputs.send(Input::Lost(why)).await.is_err() {
+        if inputs.send(Input::Disconnected(why)).await.is_err() {
             return;
         }
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(PAUSES.1);
-        // It may have another address by now, or our certificate may have been renewed.
+        // The address or the certificate may have changed.
         match remote.connect().await {
-            Ok(coordinator) => drop(found.send_replace(coordinator)),
-            Err(failure) => drop(inputs.send(Input::Lost(failure.message)).await),
+            Ok(coordinator) => drop(reconnected.send_replace(coordinator)),
+            Err(failure) => drop(inputs.send(Input::Disconnected(failure.message)).await),
         }
     }
 }
 
-/// Follows the stream to its end.
+/// Follows the stream until it ends.
 async fn watch_jobs(
     coordinator: &Coordinator,
     inputs: &mpsc::Sender<Input>,
@@ -103,40 +108,40 @@ async fn watch_jobs(
     }
 }
 
-/// Asks for the workers, the events, and the units of the job that is shown. What fails is asked for again: whether the
-/// coordinator is lost the stream says.
-async fn ask(
-    mut line: watch::Receiver<Coordinator>,
+/// Polls for the workers, the events, and the units of the job that is shown. Failures are ignored
+/// here: the stream reports a lost connection.
+async fn poll(
+    mut connection: watch::Receiver<Coordinator>,
     mut shown: watch::Receiver<String>,
     inputs: mpsc::Sender<Input>,
 ) {
-    let mut tick = tokio::time::interval(ASK_EVERY);
+    let mut tick = tokio::time::interval(POLL_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut last_event = 0;
     let (mut version, mut after_ms) = (0, 0);
     loop {
-        // A coordinator that was lost may number its maps anew.
-        if line.has_changed().unwrap_or(false) || shown.has_changed().unwrap_or(false) {
+        // After a reconnection, the versions of maps may start again.
+        if connection.has_changed().unwrap_or(false) || shown.has_changed().unwrap_or(false) {
             (version, after_ms) = (0, 0);
         }
-        let coordinator = line.borrow_and_update().clone();
+        let coordinator = connection.borrow_and_update().clone();
         let job = shown.borrow_and_update().clone();
         let mut operations = coordinator.link.operations();
-        let mut news = Vec::new();
+        let mut new_inputs = Vec::new();
         if let Ok(answer) = operations.workers(v1::WorkersRequest {}).await {
-            news.push(Input::Workers(answer.into_inner()));
+            new_inputs.push(Input::Workers(answer.into_inner()));
         }
         if let Ok(answer) = operations.events(v1::EventsRequest { after: last_event }).await {
             let events = answer.into_inner().events;
             last_event = events.last().map_or(last_event, |event| event.number);
-            news.push(Input::Events(events));
+            new_inputs.push(Input::Events(events));
         }
         if !job.is_empty() {
             let request = v1::UnitMapRequest { job: job.clone(), version };
             let answer = operations.unit_map(request).await.ok();
             if let Some(map) = answer.and_then(|answer| UnitMap::new(answer.into_inner())) {
                 version = map.version;
-                news.push(Input::Map(map));
+                new_inputs.push(Input::Map(map));
             }
             let request = v1::HistoryRequest { job: job.clone(), after_ms };
             if let Ok(answer) = operations.history(request).await {
@@ -146,15 +151,15 @@ async fn ask(
                     .map(|point| Point { at_ms: point.at_ms, done: point.done })
                     .collect();
                 after_ms = points.last().map_or(after_ms, |point| point.at_ms);
-                news.push(Input::History { job, points });
+                new_inputs.push(Input::History { job, points });
             }
         }
-        for input in news {
+        for input in new_inputs {
             if inputs.send(input).await.is_err() {
                 return;
             }
         }
-        // At once when another job is shown.
+        // Poll at once when another job is shown.
         tokio::select! {
             _ = tick.tick() => {}
             changed = shown.changed() => {
@@ -167,25 +172,25 @@ async fn ask(
     }
 }
 
-/// Passes orders on, one after the other, and tells what became of them.
-async fn obey(
-    line: watch::Receiver<Coordinator>,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+/// Sends commands one after the other, and reports their results.
+async fn run_commands(
+    connection: watch::Receiver<Coordinator>,
+    mut commands: mpsc::UnboundedReceiver<Command>,
     inputs: mpsc::Sender<Input>,
 ) {
-    while let Some(order) = orders.recv().await {
-        let coordinator = line.borrow().clone();
-        let outcome = obeyed(&coordinator, order).await;
-        if inputs.send(Input::Ordered(outcome)).await.is_err() {
+    while let Some(command) = commands.recv().await {
+        let coordinator = connection.borrow().clone();
+        let outcome = run_command(&coordinator, command).await;
+        if inputs.send(Input::CommandDone(outcome)).await.is_err() {
             return;
         }
     }
 }
 
-async fn obeyed(coordinator: &Coordinator, order: Order) -> Result<String, String> {
+async fn run_command(coordinator: &Coordinator, command: Command) -> Result<String, String> {
     let mut operations = coordinator.link.operations();
-    let called = match order {
-        Order::SetState(job, state) => {
+    let called = match command {
+        Command::SetState(job, state) => {
             let request = v1::SetJobStateRequest { job, state: state.into() };
             let answer = coordinator.call(operations.set_job_state(request)).await;
             answer.map(|answer| {
@@ -197,10 +202,10 @@ async fn obeyed(coordinator: &Coordinator, order: Order) -> Result<String, Strin
                 )
             })
         }
-        Order::Drain(worker) => {
+        Command::Drain(worker) => {
             let request = v1::DrainRequest { worker: worker.clone() };
             let answer = coordinator.call(operations.drain(request)).await;
-            answer.map(|_| format!("{worker} finishes what it has in hand and gets nothing more"))
+            answer.map(|_| format!("{worker} finishes its leased units and gets no more"))
         }
     };
     called.map_err(|failure| failure.message)

@@ -1,4 +1,4 @@
-//! The terminal: raw mode and the other screen while this is open, and all as it was once it is dropped; keys.
+//! The terminal: raw mode, the alternate screen and keys. Dropping it restores the terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -10,33 +10,33 @@ use super::draw::draw;
 use super::screen::{Input, Key, Screen};
 use crate::cli::{Exit, Failure};
 
-/// Refuses whatever is no terminal.
-pub(super) fn demand_terminal() -> Result<(), Failure> {
+/// Checks that stdout is a terminal.
+pub(super) fn require_terminal() -> Result<(), Failure> {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if io::stdout().is_terminal() && !dumb {
         return Ok(());
     }
     Err(Failure::usage(
-        "top draws on a terminal, and stdout is none; nqueens status --watch prints lines",
+        "nqueens top needs a terminal on stdout; use nqueens status --watch instead",
     ))
 }
 
-/// The terminal, drawn upon.
-pub(super) struct Console(DefaultTerminal);
+/// The terminal in raw mode.
+pub(super) struct RawTerminal(DefaultTerminal);
 
-impl Console {
-    /// Takes the terminal over, and hands its keys to `inputs`.
+impl RawTerminal {
+    /// Opens the terminal, and sends its keys to `inputs`.
     ///
     /// # Errors
     /// The terminal cannot be used.
     pub(super) fn open(inputs: Sender<Input>) -> Result<Self, Failure> {
-        // From here on a panic gives the terminal back before it says anything.
+        // From here on, a panic restores the terminal before its message.
         let terminal = ratatui::try_init().map_err(|error| {
-            // It may be in raw mode already.
+            // The terminal may already be in raw mode.
             let _ = ratatui::try_restore();
-            unusable(&error)
+            cannot_use(&error)
         })?;
-        let console = Self(terminal);
+        let raw = Self(terminal);
         let listen = move || {
             while let Ok(event) = event::read() {
                 if let Some(input) = input(&event)
@@ -45,38 +45,41 @@ impl Console {
                     return;
                 }
             }
-            // The terminal is gone.
+            // The terminal is closed.
             let _ = inputs.blocking_send(Input::Key(Key::End));
         };
         std::thread::Builder::new()
             .name("keys".into())
             .spawn(listen)
-            .map_err(|error| unusable(&error))?;
-        Ok(console)
+            .map_err(|error| cannot_use(&error))?;
+        Ok(raw)
     }
 
-    /// Draws the screen as it is `at_ms` after its beginning.
+    /// Draws the screen `at_ms` after the start.
     ///
     /// # Errors
-    /// The terminal cannot be written.
+    /// The terminal cannot be written to.
     pub(super) fn draw(&mut self, screen: &Screen, at_ms: u64) -> Result<(), Failure> {
-        self.0.draw(|frame| draw(frame, screen, at_ms)).map(drop).map_err(|error| unusable(&error))
+        self.0
+            .draw(|frame| draw(frame, screen, at_ms))
+            .map(drop)
+            .map_err(|error| cannot_use(&error))
     }
 }
 
-impl Drop for Console {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // What cannot be undone here nobody can undo.
+        // There is nothing else to do if this fails.
         let _ = self.0.show_cursor();
         let _ = ratatui::try_restore();
     }
 }
 
-fn unusable(error: &io::Error) -> Failure {
+fn cannot_use(error: &io::Error) -> Failure {
     Failure { exit: Exit::NotAvailable, message: format!("the terminal cannot be used: {error}") }
 }
 
-/// What an event of the terminal means.
+/// Converts an event of the terminal.
 fn input(event: &Event) -> Option<Input> {
     let key = match event {
         Event::Resize(..) => return Some(Input::Resized),

@@ -1,12 +1,12 @@
 //! `nqueens top`.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `screen.rs` | what is known and chosen, and what an event makes of it; no I/O |
-//! | `rows.rs`, `rate.rs` | jobs and workers as lines of a table; how fast a job was over time |
-//! | `draw.rs`, `unit_map.rs` | how that looks on so many cells |
-//! | `feed.rs` | the coordinator's end: what changes is asked for again and again, whatever fails |
-//! | `keyboard.rs` | the terminal's end: raw mode and back, keys |
+//! | `screen.rs` | the state of the screen and its changes; no I/O |
+//! | `rows.rs`, `rate.rs` | jobs and workers as rows of the tables; the rate of a job over time |
+//! | `draw.rs`, `unit_map.rs` | drawing; the map of units |
+//! | `feed.rs` | the connection to the coordinator: stream, polling, commands |
+//! | `keyboard.rs` | the terminal: raw mode, keys |
 
 mod draw;
 mod feed;
@@ -28,30 +28,30 @@ use super::solution_output::coloured;
 use super::{Exit, Failure};
 use crate::cluster::protocol::v1;
 use feed::Feed;
-use keyboard::Console;
+use keyboard::RawTerminal;
 use screen::{Input, Screen};
 
-/// Show a live screen of the jobs and workers of a coordinator, with keys to steer them.
+/// Show and control the jobs and workers of a coordinator on a live screen.
 ///
-/// Arrows and Tab choose a job or a worker; p pauses, r resumes and c cancels the job, d drains the worker; q ends, ? tells all
-/// keys.
+/// The arrow keys and Tab select a job or a worker; p pauses, r resumes and c cancels the job; d
+/// drains the worker; q quits; ? shows all keys.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
 }
 
-/// The screen is drawn anew at least this often: it says how long ago things were.
+/// The maximum time between two redraws, since the screen shows ages.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Inputs that may wait to be drawn; who fills it waits.
-const MOST_WAITING: usize = 256;
+/// The capacity of the queue of inputs.
+const QUEUE_CAPACITY: usize = 256;
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    keyboard::demand_terminal()?;
+    keyboard::require_terminal()?;
     block_on(async {
         let mut stop = std::pin::pin!(end_signal());
-        let met = async {
+        let connected = async {
             let coordinator = args.remote.connect().await?;
             let request = v1::StatusRequest::default();
             let status = coordinator.call(coordinator.link.operations().status(request)).await?;
@@ -59,21 +59,21 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         };
         let (coordinator, status) = tokio::select! {
             () = &mut stop => return Ok(Exit::Interrupted),
-            met = met => met?,
+            connected = connected => connected?,
         };
         let began = Instant::now();
         let mut screen = Screen::new(coordinator.address().to_string(), coloured());
         screen.update(Input::Status(Box::new(status)), 0);
-        let (inputs, waiting) = mpsc::channel(MOST_WAITING);
+        let (inputs, waiting) = mpsc::channel(QUEUE_CAPACITY);
         let feed = Feed::start(args.remote.clone(), coordinator, inputs.clone());
-        // From here on the terminal is ours, until this is dropped.
-        let console = Console::open(inputs)?;
-        live(screen, console, feed, waiting, stop, began).await
+        // The terminal is in raw mode until this is dropped.
+        let terminal = RawTerminal::open(inputs)?;
+        run_screen(screen, terminal, feed, waiting, stop, began).await
     })
 }
 
-/// [`stop_signal`], and ready also once the terminal hangs up or the process is asked to quit: no signal that can be caught ends
-/// it with the terminal in raw mode.
+/// Completes at [`stop_signal`], SIGHUP or SIGQUIT, so that no signal that can be caught leaves the
+/// terminal in raw mode.
 fn end_signal() -> impl Future<Output = ()> {
     let stop = stop_signal();
     #[cfg(unix)]
@@ -94,10 +94,10 @@ fn end_signal() -> impl Future<Output = ()> {
     }
 }
 
-/// Draws and listens until somebody wants an end.
-async fn live(
+/// Draws the screen and processes inputs until the user quits.
+async fn run_screen(
     mut screen: Screen,
-    mut console: Console,
+    mut terminal: RawTerminal,
     feed: Feed,
     mut waiting: mpsc::Receiver<Input>,
     mut stop: Pin<&mut impl Future<Output = ()>>,
@@ -106,19 +106,19 @@ async fn live(
     let mut tick = tokio::time::interval(TICK);
     let at_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     loop {
-        feed.show(screen.chosen_job());
-        console.draw(&screen, at_ms())?;
+        feed.show(screen.selected_job_with_units());
+        terminal.draw(&screen, at_ms())?;
         let mut input = tokio::select! {
             () = &mut stop => return Ok(Exit::Done),
             input = waiting.recv() => input,
             _ = tick.tick() => None,
         };
-        // All that has arrived meanwhile is drawn at once.
+        // All inputs that have arrived are drawn at once.
         while let Some(next) = input {
-            if let Some(wish) = screen.update(next, at_ms()) {
-                match wish {
-                    screen::Wish::End => return Ok(Exit::Done),
-                    screen::Wish::Order(order) => feed.order(order),
+            if let Some(action) = screen.update(next, at_ms()) {
+                match action {
+                    screen::Action::End => return Ok(Exit::Done),
+                    screen::Action::Command(command) => feed.command(command),
                 }
             }
             input = waiting.try_recv().ok();

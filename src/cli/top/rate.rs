@@ -1,15 +1,15 @@
-//! How fast a job was over time.
+//! The rate of a job over time.
 
-/// How many units were counted at a time.
+/// The number of counted units at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
-    /// In ms since 1970.
+    /// The time in ms since 1970.
     pub(super) at_ms: u64,
     pub(super) done: u64,
 }
 
-/// Units a second in `bins` equal parts of the time from the first point to the last, none where there is no time.
-/// Between two points units are counted evenly. Units that were taken back count as none.
+/// Returns the units per second in `bins` equal parts of the time from the first point to the last;
+/// nothing if that time is 0. The rate between two points is constant, and never negative.
 pub(super) fn rates(points: &[Point], bins: usize) -> Vec<f64> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let whole_ms = last.at_ms.saturating_sub(first.at_ms) as f64;
@@ -23,7 +23,7 @@ pub(super) fn rates(points: &[Point], bins: usize) -> Vec<f64> {
         .collect()
 }
 
-/// How many units were counted at `at_ms`, which lies between the first point and the last.
+/// Returns the number of units that were counted at `at_ms`, between the first point and the last.
 fn done_at(points: &[Point], at_ms: f64) -> f64 {
     let later = points.partition_point(|point| point.at_ms as f64 <= at_ms);
     let Some(before) = later.checked_sub(1).map(|index| points[index]) else {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_there_is_no_rate() {
+    fn without_samples_there_is_no_rate() {
         assert!(rates(&[], 4).is_empty());
         assert!(rates(&points(&[(5, 1)]), 4).is_empty());
         assert!(rates(&points(&[(5, 1), (5, 2)]), 4).is_empty());
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn units_taken_back_are_no_negative_rate() {
+    fn voided_units_give_no_negative_rate() {
         assert_eq!(rates(&points(&[(0, 10), (1_000, 5), (2_000, 15)]), 2), [0.0, 10.0]);
     }
 

@@ -1,37 +1,37 @@
-//! Jobs and workers as lines of a table.
+//! Jobs and workers as rows of the tables.
 
 use std::time::Duration;
 
-use crate::cli::job_report::JobReport;
-use crate::cli::proof_report::ProofReport;
-use crate::cli::report::{counted, grouped, predicted, rounded};
 use crate::cluster::protocol::v1;
+use crate::report::JobReport;
+use crate::report::ProofReport;
+use crate::report::{counted, grouped, predicted, rounded};
 
-/// A count or a proof.
+/// A row of the table of jobs: a count or a proof.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JobRow {
-    /// All of its name.
+    /// The full name.
     pub(super) name: String,
-    /// What is to be found.
+    /// The goal.
     pub(super) title: String,
     pub(super) state: &'static str,
-    /// Counts, as shares of one: counted, and confirmed by another source.
+    /// The shares of counted and of verified units, of a count.
     pub(super) shares: Option<(f64, f64)>,
-    /// How far, how fast, how long yet, or the answer.
+    /// The progress, the rate and the time left, or the result.
     pub(super) progress: String,
-    /// Something is wrong with it, and people should look.
-    pub(super) ails: bool,
-    /// All that is known of it, in lines.
+    /// Whether the job needs the attention of an operator.
+    pub(super) needs_attention: bool,
+    /// The whole report, in lines.
     pub(super) report: String,
 }
 
 impl JobRow {
-    /// The first digits of its name, which are enough for commands.
+    /// Returns the first digits of the name, which commands accept.
     pub(super) fn short(&self) -> &str {
         self.name.get(..8).unwrap_or(&self.name)
     }
 
-    /// "a979411d (count of 19 queens)".
+    /// Returns the job in words: "a979411d (count of 19 queens)".
     pub(super) fn called(&self) -> String {
         format!("{} ({})", self.short(), self.title)
     }
@@ -42,7 +42,7 @@ impl JobRow {
         let aside = status.poisoned;
         let rate = status.units_per_s;
         let report = JobReport::new(status, now_ms);
-        // What matters most stands first: the end may be cut off.
+        // The most important part is first, since the end may be cut off.
         let mut progress = Vec::new();
         if report.solutions.is_some() || report.is_disputed() {
             progress.push(report.progress());
@@ -58,7 +58,7 @@ impl JobRow {
             state: report.state,
             shares: Some((done, verified)),
             progress: plain(&progress.join(", ")),
-            ails: aside > 0 || report.is_disputed() || !report.notes.is_empty(),
+            needs_attention: aside > 0 || report.is_disputed() || !report.notes.is_empty(),
             report: plain_lines(&report.text()),
             name: report.job,
         }
@@ -71,36 +71,37 @@ impl JobRow {
             state: report.state,
             shares: None,
             progress: plain(&report.progress()),
-            ails: !report.notes.is_empty(),
+            needs_attention: !report.notes.is_empty(),
             report: plain_lines(&report.text()),
             name: report.job,
         }
     }
 }
 
-/// A worker.
+/// A row of the table of workers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WorkerRow {
     pub(super) name: String,
-    /// "avx512 on cpu, wgsl on vulkan-10de-2335".
+    /// The kernels and devices: "avx512 on cpu, wgsl on vulkan-10de-2335".
     pub(super) devices: String,
     pub(super) units_done: u64,
     pub(super) held: u64,
-    /// When it was heard of last, in ms since 1970 by the coordinator's clock.
+    /// The time of the last contact, in ms since 1970 by the coordinator's clock.
     pub(super) seen_ms: u64,
-    /// The hottest of its devices, in degrees Celsius.
+    /// The temperature of the hottest device, in degrees Celsius.
     pub(super) temperature_c: Option<f64>,
     pub(super) health: Health,
 }
 
-/// How a worker is.
+/// The state of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    Well,
-    /// It counts nothing for now.
+    /// It counts units, or waits for units.
+    Active,
+    /// Quiet hours or a processor that is too hot: it counts nothing.
     Resting,
     Draining,
-    /// A device is at fault.
+    /// A device has failed.
     Faulty(String),
     Quarantined(String),
 }
@@ -119,7 +120,7 @@ impl WorkerRow {
         } else if status.capacity == 0 {
             Health::Resting
         } else {
-            Health::Well
+            Health::Active
         };
         Self {
             devices: plain(&devices.collect::<Vec<_>>().join(", ")),
@@ -136,35 +137,36 @@ impl WorkerRow {
         }
     }
 
-    /// "35 units in hand", or why there are none.
+    /// Returns the state in words: "35 units leased".
     pub(super) fn state(&self) -> String {
         match &self.health {
-            Health::Well => format!("{} in hand", counted(self.held.into(), "unit")),
+            Health::Active => format!("{} leased", counted(self.held.into(), "unit")),
             Health::Resting => "resting".to_owned(),
-            Health::Draining => format!("draining, {} in hand", counted(self.held.into(), "unit")),
-            Health::Faulty(fault) => format!("at fault: {fault}"),
-            Health::Quarantined(why) => format!("in quarantine: {why}"),
+            Health::Draining => format!("draining, {} leased", counted(self.held.into(), "unit")),
+            Health::Faulty(fault) => format!("device fault: {fault}"),
+            Health::Quarantined(why) => format!("quarantined: {why}"),
         }
     }
 
-    /// "3 s ago".
-    pub(super) fn heard_of(&self, now_ms: u64) -> String {
+    /// Returns the time since the last contact: "3 s ago".
+    pub(super) fn last_contact(&self, now_ms: u64) -> String {
         format!("{} ago", predicted(Duration::from_millis(now_ms.saturating_sub(self.seen_ms))))
     }
 }
 
-/// Text that others chose, without what would move the cursor or turn the direction of writing.
+/// Replaces the characters of untrusted text that would move the cursor or change the direction of
+/// writing.
 pub(super) fn plain(text: &str) -> String {
-    /// Unicode's marks and overrides of direction, and its invisible separators.
-    const fn turns(letter: char) -> bool {
+    /// Returns whether a character is a mark of direction or an invisible separator.
+    const fn is_invisible(letter: char) -> bool {
         matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     }
     text.chars()
-        .map(|letter| if letter.is_control() || turns(letter) { '\u{fffd}' } else { letter })
+        .map(|letter| if letter.is_control() || is_invisible(letter) { '\u{fffd}' } else { letter })
         .collect()
 }
 
-/// [`plain`], line by line.
+/// Applies [`plain`] to each line.
 fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }

@@ -1,44 +1,44 @@
-//! What the screen knows and what is chosen on it. Pure: inputs and the time come in, wishes go out.
+//! The state of the screen and of its selections, without I/O: inputs and times in, actions out.
 
 use std::collections::VecDeque;
 
 use super::rate::Point;
 use super::rows::{JobRow, WorkerRow, plain};
 use super::unit_map::UnitMap;
-use crate::cli::job_report::job_name;
 use crate::cluster::protocol::v1;
+use crate::report::job_name;
 
-/// Events that are kept for the log: more than any terminal has lines.
+/// The maximum number of events in the log: more than any terminal has lines.
 const MOST_EVENTS: usize = 512;
 
-/// Points of the history that are kept: more than any terminal has columns.
+/// The maximum number of points in the history: more than any terminal has columns.
 const MOST_POINTS: usize = 4096;
 
-/// What comes in.
+/// An input of the screen.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
-    /// How the jobs stand; the coordinator is there.
+    /// The status of the jobs, from a coordinator that is connected.
     Status(Box<v1::StatusResponse>),
     Workers(v1::WorkersResponse),
-    /// Where a job has its units.
+    /// The unit map of a job.
     Map(UnitMap),
-    /// How far a job was over time: points after those that came before.
+    /// Points of the progress of a job over time, after those of earlier inputs.
     History {
         job: String,
         points: Vec<Point>,
     },
-    /// The coordinator's latest events, after those that came before.
+    /// Events of the coordinator, after those of earlier inputs.
     Events(Vec<v1::Event>),
-    /// The coordinator does not answer, and why.
-    Lost(String),
-    /// What became of an order.
-    Ordered(Result<String, String>),
+    /// The coordinator cannot be reached, for this reason.
+    Disconnected(String),
+    /// The result of a command.
+    CommandDone(Result<String, String>),
     Key(Key),
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     Resized,
 }
 
-/// What people press.
+/// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -49,28 +49,28 @@ pub(super) enum Key {
     Enter,
     Escape,
     Letter(char),
-    /// The end, whatever is on the screen.
+    /// Quit, in every state of the screen.
     End,
 }
 
-/// What the screen wants.
+/// An action that the screen requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// To be closed.
+pub(super) enum Action {
+    /// Close the screen.
     End,
-    Order(Order),
+    Command(Command),
 }
 
-/// What an operator orders.
+/// A command to the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// That the job of this name be in this state.
+pub(super) enum Command {
+    /// Set the state of the job of this name.
     SetState(String, v1::JobState),
-    /// That this worker take nothing more.
+    /// Drain the worker of this name.
     Drain(String),
 }
 
-/// A table in which something is chosen.
+/// A table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Table {
     #[default]
@@ -78,56 +78,58 @@ pub(super) enum Table {
     Workers,
 }
 
-/// What lies over the tables.
+/// What covers the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Overlay {
     #[default]
     None,
     Keys,
-    /// All about the chosen job; from this line on.
+    /// The report of the selected job, from this line.
     Report(u16),
-    /// A question, and what is ordered if the answer is yes.
-    Question(String, Order),
+    /// A question, and the command that a yes confirms.
+    Question(String, Command),
 }
 
-/// The last thing that was said to the user.
+/// The message in the last line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    Nothing,
-    Well(String),
-    Badly(String),
+pub(super) enum Message {
+    None,
+    Done(String),
+    Failed(String),
 }
 
-/// The screen.
+/// The state of the screen.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// The coordinator's.
+    /// The address of the coordinator.
     pub(super) address: String,
     pub(super) coloured: bool,
-    /// In which times are told.
+    /// The time zone of the times that are shown.
     pub(super) zone: jiff::tz::TimeZone,
     pub(super) build: String,
-    /// What is wrong with the coordinator; empty if nothing is.
+    /// The problem of the coordinator; empty if there is none.
     pub(super) trouble: String,
-    /// Workers heard of in the time of a lease.
-    pub(super) at_work: u32,
+    /// The number of workers with a contact within the time of a lease.
+    pub(super) online: u32,
     pub(super) jobs: Vec<JobRow>,
     pub(super) workers: Vec<WorkerRow>,
-    /// Of the job that was chosen when it came.
+    /// The unit map of the job that was selected when the map arrived.
     map: Option<UnitMap>,
-    /// Of which job, and by time.
+    /// A job and its progress over time.
     history: (String, Vec<Point>),
-    /// By number.
+    /// The events, in the order of their numbers.
     pub(super) events: VecDeque<v1::Event>,
     pub(super) table: Table,
-    /// The names of the chosen ones.
+    /// The names of the selected job and worker.
     job: Option<String>,
     worker: Option<String>,
     pub(super) overlay: Overlay,
-    pub(super) said: Said,
-    /// Since when, and why, the coordinator does not answer: ms after the beginning.
-    pub(super) lost: Option<(u64, String)>,
-    /// The coordinator's clock, in ms since 1970, and when it said so: ms after the beginning.
+    pub(super) message: Message,
+    /// The time since when the coordinator cannot be reached, in ms after the start, and the
+    /// reason.
+    pub(super) disconnected: Option<(u64, String)>,
+    /// The coordinator's clock, in ms since 1970, and the time of that reading, in ms after the
+    /// start.
     clock: (u64, u64),
 }
 
@@ -139,7 +141,7 @@ impl Screen {
             zone: jiff::tz::TimeZone::system(),
             build: String::new(),
             trouble: String::new(),
-            at_work: 0,
+            online: 0,
             jobs: Vec::new(),
             workers: Vec::new(),
             map: None,
@@ -149,20 +151,20 @@ impl Screen {
             job: None,
             worker: None,
             overlay: Overlay::None,
-            said: Said::Nothing,
-            lost: None,
+            message: Message::None,
+            disconnected: None,
             clock: (0, 0),
         }
     }
 
-    /// Takes an input that came `at_ms` after the beginning.
-    pub(super) fn update(&mut self, input: Input, at_ms: u64) -> Option<Wish> {
+    /// Processes an input that arrived `at_ms` after the start.
+    pub(super) fn update(&mut self, input: Input, at_ms: u64) -> Option<Action> {
         match input {
             Input::Status(status) => self.take_status(*status, at_ms),
             Input::Workers(answer) => {
                 self.workers = answer.workers.into_iter().map(WorkerRow::new).collect();
                 self.workers.sort_by(|a, b| a.name.cmp(&b.name));
-                self.choose_what_is_there();
+                self.repair_selection();
             }
             Input::Map(map) => {
                 if self.job.as_ref() == Some(&map.job) {
@@ -171,52 +173,52 @@ impl Screen {
             }
             Input::History { job, points } => self.take_history(job, points),
             Input::Events(events) => self.take_events(events),
-            Input::Lost(why) => {
-                let since = self.lost.take().map_or(at_ms, |(since, _)| since);
-                self.lost = Some((since, plain(&why)));
+            Input::Disconnected(why) => {
+                let since = self.disconnected.take().map_or(at_ms, |(since, _)| since);
+                self.disconnected = Some((since, plain(&why)));
             }
-            Input::Ordered(Ok(said)) => self.said = Said::Well(plain(&said)),
-            Input::Ordered(Err(said)) => self.said = Said::Badly(plain(&said)),
+            Input::CommandDone(Ok(message)) => self.message = Message::Done(plain(&message)),
+            Input::CommandDone(Err(message)) => self.message = Message::Failed(plain(&message)),
             Input::Key(key) => return self.press(key),
             Input::Resized => {}
         }
         None
     }
 
-    /// The coordinator's time, in ms since 1970, `at_ms` after the beginning.
+    /// Returns the coordinator's time, in ms since 1970, `at_ms` after the start.
     pub(super) const fn now_ms(&self, at_ms: u64) -> u64 {
-        let (now_ms, said_ms) = self.clock;
-        now_ms + at_ms.saturating_sub(said_ms)
+        let (now_ms, read_ms) = self.clock;
+        now_ms + at_ms.saturating_sub(read_ms)
     }
 
-    /// The place of the chosen job among them.
-    pub(super) fn job_place(&self) -> Option<usize> {
+    /// Returns the index of the selected job.
+    pub(super) fn selected_job_index(&self) -> Option<usize> {
         let name = self.job.as_ref()?;
         self.jobs.iter().position(|job| job.name == *name)
     }
 
-    /// The place of the chosen worker among them.
-    pub(super) fn worker_place(&self) -> Option<usize> {
+    /// Returns the index of the selected worker.
+    pub(super) fn selected_worker_index(&self) -> Option<usize> {
         let name = self.worker.as_ref()?;
         self.workers.iter().position(|worker| worker.name == *name)
     }
 
-    /// The chosen job.
+    /// Returns the selected job.
     pub(super) fn job(&self) -> Option<&JobRow> {
-        Some(&self.jobs[self.job_place()?])
+        Some(&self.jobs[self.selected_job_index()?])
     }
 
-    /// The name of the chosen job, if it has units.
-    pub(super) fn chosen_job(&self) -> Option<&str> {
+    /// Returns the name of the selected job, if it has units.
+    pub(super) fn selected_job_with_units(&self) -> Option<&str> {
         self.job().filter(|job| job.shares.is_some()).map(|job| &job.name[..])
     }
 
-    /// Where the chosen job has its units, as far as it is known.
+    /// Returns the unit map of the selected job, if it has arrived.
     pub(super) fn map(&self) -> Option<&UnitMap> {
         self.map.as_ref().filter(|map| Some(&map.job) == self.job.as_ref())
     }
 
-    /// How far the chosen job was over time, as far as it is known.
+    /// Returns the progress of the selected job over time, as far as it has arrived.
     pub(super) fn history(&self) -> &[Point] {
         if Some(&self.history.0) == self.job.as_ref() { &self.history.1 } else { &[] }
     }
@@ -224,10 +226,10 @@ impl Screen {
     fn take_status(&mut self, status: v1::StatusResponse, at_ms: u64) {
         let now_ms = status.now_ms;
         self.clock = (now_ms, at_ms);
-        self.lost = None;
+        self.disconnected = None;
         self.build = plain(&status.build);
         self.trouble = plain(&status.trouble);
-        self.at_work = status.workers;
+        self.online = status.workers;
         let age = |job: &v1::JobStatus| job.submitted_ms;
         let counts = status.jobs.into_iter().map(|job| (age(&job), JobRow::of_count(job, now_ms)));
         let proofs = status
@@ -235,7 +237,7 @@ impl Screen {
             .into_iter()
             .map(|proof| (proof.submitted_ms, JobRow::of_proof(proof, now_ms)));
         let mut jobs: Vec<(u64, JobRow)> = counts.chain(proofs).collect();
-        // What goes on first, then the newest.
+        // Running jobs first, and the newest first.
         let rank = |job: &JobRow| match job.state {
             "running" | "disputed" => 0,
             "paused" => 1,
@@ -245,7 +247,7 @@ impl Screen {
             (rank(a), b_ms, &a.name).cmp(&(rank(b), a_ms, &b.name))
         });
         self.jobs = jobs.into_iter().map(|(_, job)| job).collect();
-        self.choose_what_is_there();
+        self.repair_selection();
     }
 
     fn take_history(&mut self, job: String, points: Vec<Point>) {
@@ -259,10 +261,10 @@ impl Screen {
         let last_ms = known.last().map_or(0, |point| point.at_ms);
         known.extend(points.into_iter().filter(|point| point.at_ms > last_ms));
         if known.len() > MOST_POINTS {
-            // Every second one, and the last.
+            // Every second point, and the last.
             let last = known.len() - 1;
-            let mut place = 0..;
-            known.retain(|_| place.next().is_some_and(|place| place % 2 == 0 || place == last));
+            let mut index = 0..;
+            known.retain(|_| index.next().is_some_and(|index| index % 2 == 0 || index == last));
         }
     }
 
@@ -276,43 +278,45 @@ impl Screen {
         self.events.drain(..surplus);
     }
 
-    /// Whoever is chosen is there; the first if that one is gone.
-    fn choose_what_is_there(&mut self) {
-        if self.job_place().is_none() {
+    /// Selects the first job and worker if the selected one no longer exists.
+    fn repair_selection(&mut self) {
+        if self.selected_job_index().is_none() {
             self.job = self.jobs.first().map(|job| job.name.clone());
         }
-        if self.worker_place().is_none() {
+        if self.selected_worker_index().is_none() {
             self.worker = self.workers.first().map(|worker| worker.name.clone());
         }
     }
 
-    fn press(&mut self, key: Key) -> Option<Wish> {
+    fn press(&mut self, key: Key) -> Option<Action> {
         if key == Key::End {
-            return Some(Wish::End);
+            return Some(Action::End);
         }
         match (std::mem::take(&mut self.overlay), key) {
-            (Overlay::Question(_, order), Key::Letter('y' | 'Y')) => {
-                return Some(Wish::Order(order));
+            (Overlay::Question(_, command), Key::Letter('y' | 'Y')) => {
+                return Some(Action::Command(command));
             }
-            // Whatever is not a yes is a no.
-            (Overlay::Question(..), _) => self.said = Said::Well("nothing was changed".to_owned()),
+            // Any other key means no.
+            (Overlay::Question(..), _) => {
+                self.message = Message::Done("nothing changed".to_owned())
+            }
             (Overlay::Report(line), Key::Down) => {
                 self.overlay = Overlay::Report(line.saturating_add(1))
             }
             (Overlay::Report(line), Key::Up) => {
                 self.overlay = Overlay::Report(line.saturating_sub(1))
             }
-            (Overlay::Keys | Overlay::Report(_), Key::Letter('q')) => return Some(Wish::End),
+            (Overlay::Keys | Overlay::Report(_), Key::Letter('q')) => return Some(Action::End),
             (Overlay::Keys | Overlay::Report(_), _) => {}
             (Overlay::None, key) => return self.press_on_tables(key),
         }
         None
     }
 
-    fn press_on_tables(&mut self, key: Key) -> Option<Wish> {
-        self.said = Said::Nothing;
+    fn press_on_tables(&mut self, key: Key) -> Option<Action> {
+        self.message = Message::None;
         match key {
-            Key::Letter('q') => return Some(Wish::End),
+            Key::Letter('q') => return Some(Action::End),
             Key::Letter('?' | 'h') => self.overlay = Overlay::Keys,
             Key::Enter if self.job.is_some() => self.overlay = Overlay::Report(0),
             Key::OtherTable => {
@@ -321,67 +325,67 @@ impl Screen {
                     Table::Workers => Table::Jobs,
                 };
             }
-            Key::Up | Key::Letter('k') => self.choose(|place, _| place.saturating_sub(1)),
-            Key::Down | Key::Letter('j') => self.choose(|place, last| (place + 1).min(last)),
-            Key::First => self.choose(|_, _| 0),
-            Key::Last => self.choose(|_, last| last),
-            Key::Letter(letter @ ('p' | 'r' | 'c')) => return self.order_job(letter),
-            Key::Letter('d') => self.ask_to_drain(),
+            Key::Up | Key::Letter('k') => self.select(|index, _| index.saturating_sub(1)),
+            Key::Down | Key::Letter('j') => self.select(|index, last| (index + 1).min(last)),
+            Key::First => self.select(|_, _| 0),
+            Key::Last => self.select(|_, last| last),
+            Key::Letter(letter @ ('p' | 'r' | 'c')) => return self.command_job(letter),
+            Key::Letter('d') => self.confirm_drain(),
             Key::Letter(_) | Key::Escape | Key::Enter | Key::End => {}
         }
         None
     }
 
-    /// Chooses the one at the place that `to` makes of the present place and the last one.
-    fn choose(&mut self, to: impl Fn(usize, usize) -> usize) {
+    /// Selects the index that `to` returns for the current index and the last one.
+    fn select(&mut self, to: impl Fn(usize, usize) -> usize) {
         match self.table {
             Table::Jobs => {
-                let Some(place) = self.job_place() else { return };
-                let place = to(place, self.jobs.len() - 1);
-                self.job = Some(self.jobs[place].name.clone());
+                let Some(index) = self.selected_job_index() else { return };
+                let index = to(index, self.jobs.len() - 1);
+                self.job = Some(self.jobs[index].name.clone());
             }
             Table::Workers => {
-                let Some(place) = self.worker_place() else { return };
-                let place = to(place, self.workers.len() - 1);
-                self.worker = Some(self.workers[place].name.clone());
+                let Some(index) = self.selected_worker_index() else { return };
+                let index = to(index, self.workers.len() - 1);
+                self.worker = Some(self.workers[index].name.clone());
             }
         }
     }
 
-    fn order_job(&mut self, letter: char) -> Option<Wish> {
+    fn command_job(&mut self, letter: char) -> Option<Action> {
         let Some(job) = self.job() else {
-            self.said = Said::Badly("there is no job".to_owned());
+            self.message = Message::Failed("no job is selected".to_owned());
             return None;
         };
         let (name, called) = (job.name.clone(), job.called());
-        // What is finished stays so; what is cancelled can be resumed, and nothing else.
+        // A finished job cannot be changed, and a cancelled job can only be resumed.
         if job.state == "finished" || (job.state == "cancelled" && letter != 'r') {
-            self.said = Said::Badly(format!("job {called} is {}", job.state));
+            self.message = Message::Failed(format!("job {called} is {}", job.state));
             return None;
         }
         match letter {
-            'p' => Some(Wish::Order(Order::SetState(name, v1::JobState::Paused))),
-            'r' => Some(Wish::Order(Order::SetState(name, v1::JobState::Running))),
+            'p' => Some(Action::Command(Command::SetState(name, v1::JobState::Paused))),
+            'r' => Some(Action::Command(Command::SetState(name, v1::JobState::Running))),
             _ => {
-                let order = Order::SetState(name, v1::JobState::Cancelled);
-                self.overlay = Overlay::Question(format!("Cancel job {called}?"), order);
+                let command = Command::SetState(name, v1::JobState::Cancelled);
+                self.overlay = Overlay::Question(format!("Cancel job {called}?"), command);
                 None
             }
         }
     }
 
-    fn ask_to_drain(&mut self) {
+    fn confirm_drain(&mut self) {
         match &self.worker {
-            None => self.said = Said::Badly("there is no worker".to_owned()),
+            None => self.message = Message::Failed("no worker is selected".to_owned()),
             Some(worker) => {
-                let question = format!("Drain {worker}? It gets nothing more until it restarts.");
-                self.overlay = Overlay::Question(question, Order::Drain(worker.clone()));
+                let question = format!("Drain {worker}? It gets no more units until it restarts.");
+                self.overlay = Overlay::Question(question, Command::Drain(worker.clone()));
             }
         }
     }
 }
 
-/// The name of the job that an event is about, as far as it is told.
+/// Returns the short name of the job that an event concerns; empty if there is none.
 pub(super) fn about(event: &v1::Event) -> String {
     job_name(event.job.get(..4).unwrap_or_default())
 }

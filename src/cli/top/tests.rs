@@ -1,4 +1,5 @@
-//! The screen against recorded ones, in `tests/screens/`. To record them anew: NQUEENS_RECORD_SCREENS=1 cargo test --lib top.
+//! Compares the screen with recorded ones in `tests/screens/`. To record them again:
+//! NQUEENS_RECORD_SCREENS=1 cargo test --lib top.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use ratatui::style::{Color, Modifier};
 
 use super::draw::draw;
 use super::rate::Point;
-use super::screen::{Input, Key, Order, Said, Screen, Wish};
+use super::screen::{Action, Command, Input, Key, Message, Screen};
 use super::unit_map::UnitMap;
 use crate::cluster::protocol::v1;
 
@@ -112,7 +113,7 @@ fn map() -> UnitMap {
         }
     };
     let cells = |from, full| (0..1500).map(|k| cell(from, full, k)).collect::<Vec<u8>>();
-    let told = v1::UnitMapResponse {
+    let response = v1::UnitMapResponse {
         job: vec![0xa9; 16],
         version: 1,
         units: 1500,
@@ -122,7 +123,7 @@ fn map() -> UnitMap {
         leased: (0..1500).map(|k| if (740..900).contains(&k) { 255 } else { 0 }).collect(),
         poisoned: vec![0; 1500],
     };
-    UnitMap::new(told).expect("it makes sense")
+    UnitMap::new(response).expect("it is valid")
 }
 
 fn history() -> Input {
@@ -153,7 +154,7 @@ fn events() -> Vec<v1::Event> {
     ]
 }
 
-/// A screen with all that a coordinator tells.
+/// Returns a screen with data of every kind.
 fn screen(coloured: bool) -> Screen {
     let mut screen = Screen::new("queens.example.org:7878".into(), coloured);
     screen.zone = jiff::tz::TimeZone::UTC;
@@ -169,7 +170,7 @@ fn screen(coloured: bool) -> Screen {
     screen
 }
 
-fn press(screen: &mut Screen, keys: &[Key]) -> Vec<Wish> {
+fn press(screen: &mut Screen, keys: &[Key]) -> Vec<Action> {
     keys.iter().filter_map(|&key| screen.update(Input::Key(key), 0)).collect()
 }
 
@@ -184,13 +185,13 @@ fn text(buffer: &Buffer) -> String {
     (0..buffer.area.height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
 }
 
-/// What stands in `file` of the repository is `now`; or it is recorded, if that is asked for.
+/// Compares `now` with `file` of the repository, or records it there if that is requested.
 fn assert_recorded(file: &str, now: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("NQUEENS_RECORD_SCREENS").is_some_and(|value| !value.is_empty()) {
         fs::write(&path, now).expect("the repository can be written");
     }
-    // As git may have put it here.
+    // Git may have converted line endings.
     let recorded = fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
     assert!(recorded == now, "{file} is not what is drawn now:\n{now}");
 }
@@ -200,7 +201,7 @@ fn assert_screen(name: &str, screen: &Screen, size: (u16, u16), at_ms: u64) {
 }
 
 #[test]
-fn it_shows_jobs_workers_units_rate_and_log() {
+fn the_screen_shows_jobs_workers_units_rate_and_log() {
     assert_screen("wide", &screen(true), (120, 32), 2_000);
     assert_screen("usual", &screen(true), (80, 24), 2_000);
     assert_screen("small", &screen(true), (80, 14), 2_000);
@@ -208,7 +209,7 @@ fn it_shows_jobs_workers_units_rate_and_log() {
 }
 
 #[test]
-fn it_says_what_to_do_where_there_is_nothing() {
+fn an_empty_screen_says_what_to_do() {
     let mut empty = Screen::new("127.0.0.1:7878".into(), true);
     empty.zone = jiff::tz::TimeZone::UTC;
     let status = v1::StatusResponse { now_ms: NOW_MS, build: "0.1.0".into(), ..Default::default() };
@@ -227,50 +228,53 @@ fn it_says_what_to_do_where_there_is_nothing() {
 }
 
 #[test]
-fn a_disputed_total_stands_out_and_the_job_can_be_steered() {
-    let mut told = status();
+fn a_disputed_total_is_highlighted_and_the_job_can_be_controlled() {
+    let mut response = status();
     let dispute = "the total 93 contradicts the published value 92; units that nobody has confirmed are being counted again";
-    told.jobs.push(v1::JobStatus {
+    response.jobs.push(v1::JobStatus {
         checks_due: 20,
         dispute: dispute.into(),
         notes: vec![dispute.into()],
         ..count(0xd1, 8, v1::JobState::Disputed, [30, 30, 10])
     });
     let mut screen = screen(false);
-    screen.update(Input::Status(Box::new(told)), 0);
-    // It stands with those that are counted.
+    screen.update(Input::Status(Box::new(response)), 0);
+    // It is listed with the running jobs.
     let place = screen.jobs.iter().position(|job| job.state == "disputed").expect("it is there");
-    assert!(place < 3 && screen.jobs[place].ails, "{place}");
+    assert!(place < 3 && screen.jobs[place].needs_attention, "{place}");
     press(&mut screen, &[Key::First]);
     press(&mut screen, &vec![Key::Down; place]);
     assert_screen("disputed", &screen, (120, 32), 2_000);
     let orders = [('p', v1::JobState::Paused), ('r', v1::JobState::Running)];
     for (letter, state) in orders {
         let ordered = press(&mut screen, &[Key::Letter(letter)]);
-        assert_eq!(ordered, [Wish::Order(Order::SetState("d1".repeat(16), state))]);
+        assert_eq!(ordered, [Action::Command(Command::SetState("d1".repeat(16), state))]);
     }
     let cancelled = press(&mut screen, &[Key::Letter('c'), Key::Letter('y')]);
-    assert_eq!(cancelled, [Wish::Order(Order::SetState("d1".repeat(16), v1::JobState::Cancelled))]);
+    assert_eq!(
+        cancelled,
+        [Action::Command(Command::SetState("d1".repeat(16), v1::JobState::Cancelled))]
+    );
 }
 
 #[test]
-fn a_lost_coordinator_is_said_and_what_is_known_stays() {
+fn a_lost_connection_is_shown_and_the_last_data_stay() {
     let mut screen = screen(true);
-    screen.update(Input::Lost("Connection refused".into()), 5_000);
-    screen.update(Input::Lost("Connection refused".into()), 9_000);
+    screen.update(Input::Disconnected("Connection refused".into()), 5_000);
+    screen.update(Input::Disconnected("Connection refused".into()), 9_000);
     assert_screen("lost", &screen, (120, 32), 65_000);
     screen.update(Input::Status(Box::new(status())), 70_000);
-    assert_eq!(screen.lost, None);
+    assert_eq!(screen.disconnected, None);
 }
 
 #[test]
-fn keys_choose_and_order() {
+fn keys_select_and_send_commands() {
     use Key::{Down, Enter, Escape, Last, Letter, OtherTable, Up};
     let mut screen = screen(true);
-    let set = |job: &str, state| vec![Wish::Order(Order::SetState(job.repeat(16), state))];
+    let set = |job: &str, state| vec![Action::Command(Command::SetState(job.repeat(16), state))];
     assert_eq!(press(&mut screen, &[Letter('p')]), set("a9", v1::JobState::Paused));
     assert_eq!(press(&mut screen, &[Letter('r')]), set("a9", v1::JobState::Running));
-    // A question, which only a yes answers.
+    // A question that only the key y confirms.
     for no in [Letter('n'), Escape, Letter('q'), Enter, Down] {
         assert!(press(&mut screen, &[Letter('c'), no]).is_empty(), "{no:?}");
     }
@@ -281,7 +285,10 @@ fn keys_choose_and_order() {
     assert_eq!(press(&mut screen, &[Down, Letter('p')]), set("c3", v1::JobState::Paused));
     assert_eq!(press(&mut screen, &[Letter('j'), Letter('r')]), set("b1", v1::JobState::Running));
     assert!(press(&mut screen, &[Last, Letter('p')]).is_empty());
-    assert_eq!(screen.said, Said::Badly("job 92929292 (count of 17 queens) is cancelled".into()));
+    assert_eq!(
+        screen.message,
+        Message::Failed("job 92929292 (count of 17 queens) is cancelled".into())
+    );
     assert!(press(&mut screen, &[Letter('c'), Letter('y')]).is_empty());
     assert_eq!(press(&mut screen, &[Letter('r')]), set("92", v1::JobState::Running));
     assert_eq!(
@@ -290,13 +297,13 @@ fn keys_choose_and_order() {
     );
     // Workers by name: laptop, worker-1, worker-2, worker-3.
     let drained = press(&mut screen, &[OtherTable, Down, Down, Letter('d'), Letter('y')]);
-    assert_eq!(drained, [Wish::Order(Order::Drain("worker-2".into()))]);
-    assert_eq!(press(&mut screen, &[Letter('q')]), [Wish::End]);
-    assert_eq!(press(&mut screen, &[Letter('c'), Key::End]), [Wish::End]);
+    assert_eq!(drained, [Action::Command(Command::Drain("worker-2".into()))]);
+    assert_eq!(press(&mut screen, &[Letter('q')]), [Action::End]);
+    assert_eq!(press(&mut screen, &[Letter('c'), Key::End]), [Action::End]);
 }
 
 #[test]
-fn help_and_report_lie_over_the_tables() {
+fn help_and_report_cover_the_tables() {
     use Key::{Down, Enter, Escape, Letter};
     let mut screen = screen(true);
     press(&mut screen, &[Letter('?')]);
@@ -308,23 +315,23 @@ fn help_and_report_lie_over_the_tables() {
     assert!(!scrolled.contains("b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1  "), "{scrolled}");
     // Any other key goes back.
     assert!(press(&mut screen, &[Letter('x')]).is_empty());
-    assert!(!text(&drawn(&screen, (120, 32), 0)).contains("to read on"));
+    assert!(!text(&drawn(&screen, (120, 32), 0)).contains("scroll"));
 }
 
 #[test]
-fn what_is_chosen_stays_chosen_while_the_tables_change() {
+fn the_selection_is_kept_while_the_tables_change() {
     let mut screen = screen(true);
     press(&mut screen, &[Key::Down, Key::Down]);
-    assert_eq!(screen.chosen_job(), Some(&"b1".repeat(16)[..]));
+    assert_eq!(screen.selected_job_with_units(), Some(&"b1".repeat(16)[..]));
     let mut later = status();
     later.jobs.push(count(0x01, 16, v1::JobState::Running, [64, 0, 0]));
     screen.update(Input::Status(Box::new(later)), 1_000);
-    assert_eq!(screen.chosen_job(), Some(&"b1".repeat(16)[..]));
-    // What belongs to another job is not shown for this one.
+    assert_eq!(screen.selected_job_with_units(), Some(&"b1".repeat(16)[..]));
+    // Data of another job are not shown for this one.
     screen.update(Input::Map(map()), 1_000);
     screen.update(history(), 1_000);
     assert!(screen.map().is_none() && screen.history().is_empty());
-    // If it is gone the first is chosen.
+    // If the selected row is gone, the first is selected.
     screen.update(
         Input::Status(Box::new(v1::StatusResponse {
             proofs: Vec::new(),
@@ -333,11 +340,11 @@ fn what_is_chosen_stays_chosen_while_the_tables_change() {
         })),
         2_000,
     );
-    assert_eq!(screen.chosen_job(), Some(&"07".repeat(16)[..]));
+    assert_eq!(screen.selected_job_with_units(), Some(&"07".repeat(16)[..]));
 }
 
 #[test]
-fn many_workers_scroll_with_the_chosen_one() {
+fn the_list_of_workers_scrolls_with_the_selection() {
     let mut screen = screen(true);
     let many = (0..200).map(|k| worker(&format!("worker-{k:03}"), "avx2", "cpu")).collect();
     screen.update(Input::Workers(v1::WorkersResponse { workers: many }), 0);
@@ -345,19 +352,19 @@ fn many_workers_scroll_with_the_chosen_one() {
     assert_screen("many", &screen, (100, 40), 0);
 }
 
-/// The device's name, the notes, the events: others choose them.
+/// Names of devices, notes and events are untrusted.
 #[test]
-fn hostile_text_moves_nothing() {
+fn control_characters_in_text_do_not_change_the_layout() {
     let evil = "\u{1b}[2J\u{202e}\r\n\u{200b}\u{7}x";
     let mut screen = screen(true);
     let mut hostile = worker("evil", evil, evil);
     hostile.quarantined = evil.into();
     screen.update(Input::Workers(v1::WorkersResponse { workers: vec![hostile] }), 0);
     screen.update(Input::Events(vec![event(9, v1::EventLevel::Info, &[1], evil)]), 0);
-    let mut told = status();
-    told.trouble = evil.into();
-    told.jobs[2].notes = vec![evil.into()];
-    screen.update(Input::Status(Box::new(told)), 0);
+    let mut response = status();
+    response.trouble = evil.into();
+    response.jobs[2].notes = vec![evil.into()];
+    screen.update(Input::Status(Box::new(response)), 0);
     press(&mut screen, &[Key::Enter]);
     for overlay in 0..2 {
         let shown = text(&drawn(&screen, (120, 40), 0));
@@ -371,7 +378,7 @@ fn hostile_text_moves_nothing() {
 }
 
 #[test]
-fn without_colours_there_are_none_and_all_can_be_read() {
+fn without_colours_everything_is_readable() {
     let (with, without) = (drawn(&screen(true), (120, 32), 0), drawn(&screen(false), (120, 32), 0));
     assert_eq!(text(&with), text(&without));
     assert!(with.content().iter().any(|cell| cell.fg != Color::Reset));
@@ -381,7 +388,7 @@ fn without_colours_there_are_none_and_all_can_be_read() {
 }
 
 #[test]
-fn no_size_is_too_small_or_too_large_to_be_drawn() {
+fn a_screen_of_any_size_can_be_drawn() {
     let mut screen = screen(true);
     for overlay in [None, Some(Key::Letter('?')), Some(Key::Enter), Some(Key::Letter('c'))] {
         press(&mut screen, &[Key::Escape]);
@@ -394,13 +401,13 @@ fn no_size_is_too_small_or_too_large_to_be_drawn() {
     }
 }
 
-/// The picture in the documentation is the wide screen, in colours.
+/// The picture in the documentation is the wide screen in colour.
 #[test]
-fn the_documentation_shows_this_screen() {
+fn the_picture_in_the_documentation_is_up_to_date() {
     assert_recorded("docs/images/top.svg", &svg(&drawn(&screen(true), (120, 32), 2_000)));
 }
 
-/// A drawing of a terminal.
+/// Returns a drawing of a terminal.
 fn svg(buffer: &Buffer) -> String {
     const CELL: (f64, f64) = (8.0, 17.0);
     let colour = |colour: Color| match colour {
@@ -420,7 +427,7 @@ fn svg(buffer: &Buffer) -> String {
          <g font-family=\"monospace\" font-size=\"13\" xml:space=\"preserve\">\n"
     );
     for y in 0..height {
-        // Cells of one style are one text, as long as the terminal has it.
+        // Adjacent cells of one style are one text element.
         let style = |x: u16| (buffer[(x, y)].fg, buffer[(x, y)].modifier);
         let mut x = 0;
         while x < width {

@@ -1,51 +1,52 @@
-//! The map of a job's units: many cells of the coordinator's in each character.
+//! The map of a job's units. Each character shows several cells of the coordinator's map.
 
 use ratatui::style::Color;
 
-use crate::cli::job_report::job_name;
 use crate::cluster::protocol::v1;
+use crate::report::job_name;
 
-/// Where a job has its units.
+/// The states of the units of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnitMap {
-    /// The job's name.
+    /// The name of the job.
     pub(super) job: String,
-    /// Changes with the map.
+    /// The version, which changes with the map.
     pub(super) version: u64,
-    /// For each cell how many of its units are counted, of 255; and confirmed; in leases; set aside.
+    /// The share of units in each cell, from 0 to 255, that are counted; verified; leased; set
+    /// aside.
     done: Vec<u8>,
     verified: Vec<u8>,
     leased: Vec<u8>,
     poisoned: Vec<u8>,
 }
 
-/// What is shown of some units.
+/// The state of some units, shown as one character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Nobody has them.
+    /// All are open.
     Open,
-    /// Some are in somebody's hands, none is counted.
+    /// Some are leased, and none is counted.
     Leased,
     /// Some are counted.
-    Begun,
+    Partial,
     /// All are counted.
     Counted,
-    /// All are confirmed.
+    /// All are verified.
     Verified,
     /// Some are set aside.
     Aside,
 }
 
 impl Mark {
-    /// In the order in which units go through them.
+    /// All marks, in the order in which units reach them.
     pub(super) const ALL: [Self; 6] =
-        [Self::Open, Self::Leased, Self::Begun, Self::Counted, Self::Verified, Self::Aside];
+        [Self::Open, Self::Leased, Self::Partial, Self::Counted, Self::Verified, Self::Aside];
 
     pub(super) const fn symbol(self) -> char {
         match self {
             Self::Open => '·',
             Self::Leased => '░',
-            Self::Begun => '▒',
+            Self::Partial => '▒',
             Self::Counted => '▓',
             Self::Verified => '█',
             Self::Aside => '!',
@@ -55,8 +56,8 @@ impl Mark {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
-            Self::Leased => "in hand",
-            Self::Begun => "begun",
+            Self::Leased => "leased",
+            Self::Partial => "partial",
             Self::Counted => "counted",
             Self::Verified => "verified",
             Self::Aside => "set aside",
@@ -67,7 +68,7 @@ impl Mark {
         match self {
             Self::Open => Color::DarkGray,
             Self::Leased => Color::Yellow,
-            Self::Begun | Self::Counted => Color::Blue,
+            Self::Partial | Self::Counted => Color::Blue,
             Self::Verified => Color::Green,
             Self::Aside => Color::Red,
         }
@@ -75,9 +76,9 @@ impl Mark {
 }
 
 impl UnitMap {
-    /// The map that a coordinator tells; none if it tells that nothing has changed, or what makes no sense.
-    pub(super) fn new(told: v1::UnitMapResponse) -> Option<Self> {
-        let v1::UnitMapResponse { job, version, done, verified, leased, poisoned, .. } = told;
+    /// Creates the map from an answer; `None` if it has not changed or is invalid.
+    pub(super) fn new(answer: v1::UnitMapResponse) -> Option<Self> {
+        let v1::UnitMapResponse { job, version, done, verified, leased, poisoned, .. } = answer;
         let as_many = |cells: &Vec<u8>| cells.len() == done.len();
         if done.is_empty() || ![&verified, &leased, &poisoned].into_iter().all(as_many) {
             return None;
@@ -85,14 +86,14 @@ impl UnitMap {
         Some(Self { job: job_name(&job), version, done, verified, leased, poisoned })
     }
 
-    /// As many marks, or one for each cell if there are fewer cells.
+    /// Returns `most` marks, or one for each cell if there are fewer cells.
     pub(super) fn marks(&self, most: usize) -> Vec<Mark> {
         let cells = self.done.len();
         let marks = cells.min(most);
         (0..marks).map(|mark| self.mark(mark * cells / marks, (mark + 1) * cells / marks)).collect()
     }
 
-    /// Of the cells from `begin` to `end`, the latter not included.
+    /// Returns the mark of the cells from `begin` to `end`, exclusive.
     fn mark(&self, begin: usize, end: usize) -> Mark {
         let any = |cells: &[u8]| cells[begin..end].iter().any(|&share| share > 0);
         let all = |cells: &[u8]| cells[begin..end].iter().all(|&share| share == u8::MAX);
@@ -103,7 +104,7 @@ impl UnitMap {
         } else if all(&self.done) {
             Mark::Counted
         } else if any(&self.done) {
-            Mark::Begun
+            Mark::Partial
         } else if any(&self.leased) {
             Mark::Leased
         } else {
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn map(done: &[u8], verified: &[u8], leased: &[u8], poisoned: &[u8]) -> UnitMap {
-        let told = v1::UnitMapResponse {
+        let response = v1::UnitMapResponse {
             job: vec![1],
             version: 1,
             done: done.to_vec(),
@@ -126,11 +127,11 @@ mod tests {
             poisoned: poisoned.to_vec(),
             ..Default::default()
         };
-        UnitMap::new(told).expect("it makes sense")
+        UnitMap::new(response).expect("it is valid")
     }
 
     #[test]
-    fn a_mark_says_the_worst_of_its_cells() {
+    fn a_character_shows_the_worst_of_its_cells() {
         let map = map(
             &[255, 255, 255, 7, 0, 0, 0],
             &[255, 255, 9, 0, 0, 0, 0],
@@ -146,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_map() {
-        let told =
+    fn an_invalid_response_is_refused() {
+        let response =
             v1::UnitMapResponse { done: vec![1, 2], verified: vec![1], ..Default::default() };
-        assert_eq!(UnitMap::new(told), None);
+        assert_eq!(UnitMap::new(response), None);
         assert_eq!(UnitMap::new(v1::UnitMapResponse::default()), None);
     }
 }

@@ -1,26 +1,23 @@
-//! The certificate authority: it creates tokens, issues certificates for them, and identifies their
-//! holders.
+//! The certificate authority: its key, certificate and registry, its tokens, and revocation.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rcgen::{Issuer, KeyPair, PublicKeyData, SubjectPublicKeyInfo};
+use rcgen::{Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use subtle::ConstantTimeEq;
 
 use super::certificates::{self, CertificateError};
 use super::files::{self, FileError};
 use super::fingerprint::Fingerprint;
 use super::name::Name;
-use super::owner::Owner;
-use super::registry::{CertificateEntry, Content, Register, RegisterError, TokenEntry, TokenId};
-use super::role::{Action, Role};
-use super::token::Token;
+use super::registry::{CertificateEntry, Content, Registry, RegistryError, TokenEntry};
+use super::role::Role;
+use super::token::{Token, TokenId};
+use crate::atomic_file;
 
 const KEY: &str = "authority.key";
 const CERTIFICATE: &str = "authority.crt";
@@ -28,7 +25,7 @@ const CERTIFICATE: &str = "authority.crt";
 /// Keys and certificates are far smaller.
 const MOST_PEM_BYTES: u64 = 64 << 10;
 
-/// A certificate authority with its register, in a directory. Threads may share the value, and
+/// A certificate authority with its registry, in a directory. Threads may share the value, and
 /// processes the directory.
 ///
 /// Every method that writes waits for the disk: in async code, call it where blocking is allowed.
@@ -37,7 +34,7 @@ pub struct Authority {
     certificate: CertificateDer<'static>,
     fingerprint: Fingerprint,
     issuer: Issuer<'static, KeyPair>,
-    register: Register,
+    registry: Registry,
 }
 
 /// The reason why an authority cannot be created or used.
@@ -47,132 +44,34 @@ pub enum AuthorityError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The directory is not empty.
-    #[error("there is something in {path} already, and it is kept; name another folder", path = .0.display())]
+    #[error("{path} is not empty; choose another directory", path = .0.display())]
     Exists(PathBuf),
     /// There is no authority in the directory.
-    #[error("there is no authority in {path}; nqueens coordinator init makes one", path = .0.display())]
+    #[error("there is no authority in {path}; create one with nqueens coordinator init", path = .0.display())]
     Missing(PathBuf),
     /// The key or the certificate is damaged, or they do not belong together.
-    #[error("{path} is not as it was written, or belongs to another authority: restore a copy of it", path = .0.display())]
+    #[error("{path} is damaged or belongs to another authority; restore it from a backup", path = .0.display())]
     Damaged(PathBuf),
     /// Others can access the key, so it may be compromised.
-    #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
+    #[error("{path} has mode {mode:o}, so every user of this machine can access it; run chmod 600 on it", path = path.display())]
     OpenToOthers {
         /// The file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// The register cannot be used.
+    /// The registry cannot be used.
     #[error(transparent)]
-    Register(#[from] RegisterError),
+    Registry(#[from] RegistryError),
     /// A certificate cannot be made, or a server name is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// The name has no live certificate or session.
-    #[error(
-        "nobody named {0} holds a certificate or a session that could be revoked; nqueens token list shows who does"
-    )]
+    #[error("'{0}' has no certificate or session to revoke; nqueens token list shows who has one")]
     NoSuchName(Name),
     /// There is no token with this ID.
-    #[error("there is no token {0}; nqueens token list shows which there are")]
+    #[error("there is no token '{0}'; nqueens token list shows all tokens")]
     NoSuchToken(TokenId),
-}
-
-/// The holder of a certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The holder's name, which no other live certificate has.
-    pub name: Name,
-    /// The holder's role.
-    pub role: Role,
-    /// The owner that enrolled the holder.
-    pub owner: Owner,
-    /// The certificate's serial number, in hexadecimal digits.
-    pub serial: String,
-    /// The end of the certificate's validity, in ms since 1970.
-    pub not_after_ms: u64,
-}
-
-/// The reason why a call is refused. All variants but the last two mean that the caller is not
-/// authenticated.
-#[derive(Debug, thiserror::Error)]
-pub enum AccessError {
-    /// No client certificate was presented.
-    #[error("no client certificate was shown; enrol with a token")]
-    NoCertificate,
-    /// The certificate was issued by another authority, replaced by a newer one, or forgotten.
-    #[error(
-        "the client certificate is not one of this coordinator's, or was replaced; enrol with a new token"
-    )]
-    Unknown,
-    /// The certificate is not valid yet.
-    #[error("the client certificate is not valid yet; the coordinator's clock was set back")]
-    NotYetValid,
-    /// The certificate has expired.
-    #[error("the client certificate has expired; enrol with a new token")]
-    Expired,
-    /// The certificate was revoked.
-    #[error("the client certificate was revoked")]
-    Revoked,
-    /// The caller is authenticated, but its role does not allow the action.
-    #[error("the role {role} may not {action}")]
-    Forbidden {
-        /// The caller's role.
-        role: Role,
-        /// The requested action.
-        action: Action,
-    },
-    /// The register cannot be used, so every call is refused. The message is for the coordinator's
-    /// log.
-    #[error(transparent)]
-    Register(#[from] RegisterError),
-}
-
-/// The reason why a certificate is not issued.
-#[derive(Debug, thiserror::Error)]
-pub enum EnrollError {
-    /// The token is for another coordinator.
-    #[error("the token is for another coordinator; create one on this one")]
-    AnotherAuthority,
-    /// The token is unknown.
-    #[error("the token is not known here; create one with nqueens token create")]
-    UnknownToken,
-    /// The token has expired.
-    #[error("the token has expired; create one with nqueens token create")]
-    TokenExpired,
-    /// The token has no uses left.
-    #[error("the token has been used; create one with nqueens token create")]
-    TokenUsed,
-    /// The name is already in use.
-    #[error("the name {0} is in use; take another, or revoke it first with nqueens revoke {0}")]
-    NameInUse(Name),
-    /// A worker's token was used to sign in to the dashboard.
-    #[error(
-        "the token is a worker's and opens no dashboard; create one with nqueens token create --role viewer or operator"
-    )]
-    NotForPeople,
-    /// The certificate request is invalid, or the certificate cannot be made.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// The certificate to be renewed is not accepted.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The register cannot be used, so every call is refused. The message is for the coordinator's
-    /// log.
-    #[error(transparent)]
-    Register(#[from] RegisterError),
-}
-
-/// A newly issued certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issued {
-    /// The holder.
-    pub identity: Identity,
-    /// The certificate.
-    pub certificate_pem: String,
-    /// The authority's certificate.
-    pub authority_pem: String,
 }
 
 /// The effects of a revocation.
@@ -199,28 +98,28 @@ impl Authority {
             return Err(AuthorityError::Exists(folder.to_owned()));
         }
         let key = KeyPair::generate().map_err(CertificateError::Making)?;
-        let certificate = certificates::authority(&key, now_ms)?;
+        let certificate = certificates::for_authority(&key, now_ms)?;
         let content = Content::new(Fingerprint::of(certificate.der()), names);
 
-        let above = files::folder_of(folder);
-        fs::create_dir_all(above).map_err(FileError::at(above, "created"))?;
+        let parent = files::parent_of(folder);
+        fs::create_dir_all(parent).map_err(FileError::at(parent, "created"))?;
         let mut name = std::ffi::OsString::from(".");
         name.push(folder.file_name().unwrap_or_default());
         name.push(format!(".{}.part", std::process::id()));
-        let beside = folder.with_file_name(name);
+        let staging = folder.with_file_name(name);
         // Left behind by a killed process with the same ID.
-        let _ = fs::remove_dir_all(&beside);
-        let made = || {
-            files::create_private_folder(&beside).map_err(FileError::at(&beside, "created"))?;
-            files::replace(&beside.join(KEY), key.serialize_pem().as_bytes())?;
-            files::replace(&beside.join(CERTIFICATE), certificate.pem().as_bytes())?;
-            files::replace(&beside.join(Register::FILE), &content.to_bytes())?;
+        let _ = fs::remove_dir_all(&staging);
+        let create = || {
+            files::create_private_folder(&staging).map_err(FileError::at(&staging, "created"))?;
+            files::replace(&staging.join(KEY), key.serialize_pem().as_bytes())?;
+            files::replace(&staging.join(CERTIFICATE), certificate.pem().as_bytes())?;
+            files::replace(&staging.join(Registry::FILE), &content.to_bytes())?;
             // This fails if another process was faster.
-            fs::rename(&beside, folder).map_err(FileError::at(folder, "created"))?;
-            files::sync_folder_of(folder).map_err(FileError::at(folder, "made durable"))
+            fs::rename(&staging, folder).map_err(FileError::at(folder, "created"))?;
+            atomic_file::sync_directory_of(folder).map_err(FileError::at(folder, "made durable"))
         };
-        if let Err(error) = made() {
-            let _ = fs::remove_dir_all(&beside);
+        if let Err(error) = create() {
+            let _ = fs::remove_dir_all(&staging);
             return Err(error.into());
         }
         Self::open(folder)
@@ -232,17 +131,17 @@ impl Authority {
     /// There is no authority, one of its files is damaged, or others may access its key.
     pub fn open(folder: &Path) -> Result<Self, AuthorityError> {
         let (key_path, certificate_path) = (folder.join(KEY), folder.join(CERTIFICATE));
-        let (key_file, key) = files::read_at_most(&key_path, MOST_PEM_BYTES).map_err(|error| {
-            let missing = error.source.kind() == io::ErrorKind::NotFound;
-            if missing { AuthorityError::Missing(folder.to_owned()) } else { error.into() }
-        })?;
-        if let Some(mode) =
-            files::open_to_others(&key_file).map_err(FileError::at(&key_path, "read"))?
-        {
-            return Err(AuthorityError::OpenToOthers { path: key_path, mode });
-        }
-        let register = Register::open(folder)?;
-        let content = register.read()?;
+        let exposed = |path, mode| AuthorityError::OpenToOthers { path, mode };
+        let (_, key) = files::read_private(&key_path, MOST_PEM_BYTES, exposed).map_err(
+            |error| match error {
+                AuthorityError::File(error) if error.source.kind() == io::ErrorKind::NotFound => {
+                    AuthorityError::Missing(folder.to_owned())
+                }
+                error => error,
+            },
+        )?;
+        let registry = Registry::open(folder)?;
+        let content = registry.read()?;
         let (_, certificate_pem) = files::read_at_most(&certificate_path, MOST_PEM_BYTES)?;
         let certificate = CertificateDer::from_pem_slice(&certificate_pem).ok();
         let certificate_pem = String::from_utf8(certificate_pem).ok();
@@ -255,7 +154,7 @@ impl Authority {
         let issuer = key.and_then(|key| certificates::issuer(&certificate, key));
         let issuer = issuer.ok_or(AuthorityError::Damaged(key_path))?;
         let fingerprint = content.authority;
-        Ok(Self { certificate_pem, certificate, fingerprint, issuer, register })
+        Ok(Self { certificate_pem, certificate, fingerprint, issuer, registry })
     }
 
     /// Returns the SHA-256 of the authority's certificate, which identifies the authority.
@@ -280,22 +179,22 @@ impl Authority {
     /// Returns the coordinator's names, without the loopback names.
     ///
     /// # Errors
-    /// The register cannot be used.
-    pub fn server_names(&self) -> Result<Vec<String>, RegisterError> {
-        Ok(self.register.read()?.server_names.clone())
+    /// The registry cannot be used.
+    pub fn server_names(&self) -> Result<Vec<String>, RegistryError> {
+        Ok(self.registry.read()?.server_names.clone())
     }
 
     /// Adds names of the coordinator. They take effect with its next server certificate.
     ///
     /// # Errors
-    /// A name is invalid, or the register cannot be used.
+    /// A name is invalid, or the registry cannot be used.
     pub fn add_server_names(&self, names: &[String], now_ms: u64) -> Result<(), AuthorityError> {
         let known = self.server_names()?;
         let all = certificates::server_names(&[known.as_slice(), names].concat())?;
         if all == known {
             return Ok(());
         }
-        self.register.change(now_ms, |content| {
+        self.registry.change(now_ms, |content| {
             content.server_names = all;
             Ok(())
         })
@@ -305,7 +204,7 @@ impl Authority {
     /// cannot be shown again: only a hash of it is stored.
     ///
     /// # Errors
-    /// The register cannot be used, or there are no random numbers.
+    /// The registry cannot be used, or there are no random numbers.
     pub fn create_token(
         &self,
         role: Role,
@@ -317,11 +216,11 @@ impl Authority {
     }
 
     /// Creates a token as [`Self::create_token`] does. The certificates that it is redeemed for
-    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token counts
-    /// as a separate one.
+    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token
+    /// counts as a separate one.
     ///
     /// # Errors
-    /// The register cannot be used, or there are no random numbers.
+    /// The registry cannot be used, or there are no random numbers.
     pub fn create_token_for(
         &self,
         owner: Option<&Name>,
@@ -330,7 +229,7 @@ impl Authority {
         life_ms: u64,
         now_ms: u64,
     ) -> Result<Token, AuthorityError> {
-        self.register.change(now_ms, |content| {
+        self.registry.change(now_ms, |content| {
             let mut token = Token::random(self.fingerprint).map_err(CertificateError::Random)?;
             while content.tokens.contains_key(&token.id()) {
                 token = Token::random(self.fingerprint).map_err(CertificateError::Random)?;
@@ -355,25 +254,25 @@ impl Authority {
     /// Returns all recorded tokens; expired ones are kept for a week.
     ///
     /// # Errors
-    /// The register cannot be used.
-    pub fn tokens(&self) -> Result<Vec<(TokenId, TokenEntry)>, RegisterError> {
-        Ok(self.register.read()?.tokens.iter().map(|(id, entry)| (*id, entry.clone())).collect())
+    /// The registry cannot be used.
+    pub fn tokens(&self) -> Result<Vec<(TokenId, TokenEntry)>, RegistryError> {
+        Ok(self.registry.read()?.tokens.iter().map(|(id, entry)| (*id, entry.clone())).collect())
     }
 
     /// Returns all recorded certificates; expired ones are kept for a week.
     ///
     /// # Errors
-    /// The register cannot be used.
-    pub fn certificates(&self) -> Result<Vec<CertificateEntry>, RegisterError> {
-        Ok(self.register.read()?.certificates.values().cloned().collect())
+    /// The registry cannot be used.
+    pub fn certificates(&self) -> Result<Vec<CertificateEntry>, RegistryError> {
+        Ok(self.registry.read()?.certificates.values().cloned().collect())
     }
 
     /// Revokes a token.
     ///
     /// # Errors
-    /// There is no such token, or the register cannot be used.
+    /// There is no such token, or the registry cannot be used.
     pub fn revoke_token(&self, id: TokenId, now_ms: u64) -> Result<(), AuthorityError> {
-        self.register.change(now_ms, |content| {
+        self.registry.change(now_ms, |content| {
             content.tokens.remove(&id).map(drop).ok_or(AuthorityError::NoSuchToken(id))
         })
     }
@@ -381,9 +280,9 @@ impl Authority {
     /// Revokes every live certificate and session of `name`, which is then free again.
     ///
     /// # Errors
-    /// There is no such certificate or session, or the register cannot be used.
+    /// There is no such certificate or session, or the registry cannot be used.
     pub fn revoke(&self, name: &Name, now_ms: u64) -> Result<Revoked, AuthorityError> {
-        self.register.change(now_ms, |content| {
+        self.registry.change(now_ms, |content| {
             let mut certificates = 0;
             for entry in content.certificates.values_mut() {
                 if entry.name == *name && entry.is_live(now_ms) {
@@ -407,217 +306,20 @@ impl Authority {
                     .get(id)
                     .is_some_and(|token| token.uses_left > 0 && now_ms < token.expires_ms)
             };
-            let bought = content.certificates.values().filter(|entry| entry.name == *name);
+            let enrolled = content.certificates.values().filter(|entry| entry.name == *name);
             let signed_in = content.sessions.values().filter(|session| session.name == *name);
-            let bought = bought
+            let redeemed = enrolled
                 .filter_map(|entry| entry.token)
                 .chain(signed_in.map(|session| session.token));
-            let mut tokens: Vec<TokenId> = bought.filter(usable).collect();
+            let mut tokens: Vec<TokenId> = redeemed.filter(usable).collect();
             tokens.sort_unstable();
             tokens.dedup();
             Ok(Revoked { certificates, sessions, tokens })
         })
     }
 
-    /// Issues a first certificate for `token` to the holder of the key that signed `request` (PKCS
-    /// #10 in DER); nothing but the public key is taken from the request. The token's use is on
-    /// disk before this returns. A repeated call with the same token, name and key counts as the
-    /// same use: the answer was lost, and a new certificate replaces the first one.
-    ///
-    /// # Errors
-    /// The token is unknown, expired or used up; the name is in use; the request is invalid; the
-    /// register cannot be used.
-    pub fn enroll(
-        &self,
-        token: &Token,
-        name: &Name,
-        request: &[u8],
-        now_ms: u64,
-    ) -> Result<Issued, EnrollError> {
-        if token.authority() != self.fingerprint {
-            return Err(EnrollError::AnotherAuthority);
-        }
-        // Without a valid token, no caller gets as far as the disk.
-        known_token(&*self.register.read()?, token, now_ms)?;
-        let key = certificates::requested_key(request)?;
-        let key_print = Fingerprint::of(&key.subject_public_key_info());
-        self.register.change(now_ms, |content| {
-            let (id, role) = known_token(content, token, now_ms)?;
-            let is_holder = |entry: &CertificateEntry| entry.name == *name && entry.is_live(now_ms);
-            let same = |entry: &CertificateEntry| entry.token == Some(id) && entry.key == key_print;
-            if content
-                .sessions
-                .values()
-                .any(|session| session.name == *name && session.is_live(now_ms))
-            {
-                return Err(EnrollError::NameInUse(name.clone()));
-            }
-            let mut holders =
-                content.certificates.values().filter(|entry| is_holder(entry)).peekable();
-            if holders.peek().is_some() {
-                if !holders.all(same) {
-                    return Err(EnrollError::NameInUse(name.clone()));
-                }
-                content.certificates.retain(|_, entry| !is_holder(entry));
-            } else {
-                let entry = content.tokens.get_mut(&id).ok_or(EnrollError::UnknownToken)?;
-                entry.uses_left = entry.uses_left.checked_sub(1).ok_or(EnrollError::TokenUsed)?;
-            }
-            let owner = content.tokens.get(&id).ok_or(EnrollError::UnknownToken)?.owner(id);
-            self.issue(content, (name, role, owner), &key, Some(id), now_ms)
-        })
-    }
-
-    /// Issues the next certificate to the holder of `presented` (DER), with the same name, role and
-    /// owner, for the key of `request`. Both certificates are then valid; all others of that name
-    /// are not.
-    ///
-    /// # Errors
-    /// The certificate is not accepted, even for renewal; the request is invalid; the register
-    /// cannot be used.
-    pub fn renew(
-        &self,
-        presented: &[u8],
-        request: &[u8],
-        now_ms: u64,
-    ) -> Result<Issued, EnrollError> {
-        identify_for_renewal(
-            &*self.register.read().map_err(AccessError::Register)?,
-            presented,
-            now_ms,
-        )?;
-        let key = certificates::requested_key(request)?;
-        self.register.change(now_ms, |content| {
-            let Identity { name, role, owner, .. } =
-                identify_for_renewal(content, presented, now_ms)?;
-            let presented = Fingerprint::of(presented);
-            content.certificates.retain(|print, entry| {
-                *print == presented || entry.name != name || !entry.is_live(now_ms)
-            });
-            self.issue(content, (&name, role, owner), &key, None, now_ms)
-        })
-    }
-
-    fn issue(
-        &self,
-        content: &mut Content,
-        (name, role, owner): (&Name, Role, Owner),
-        key: &SubjectPublicKeyInfo,
-        token: Option<TokenId>,
-        now_ms: u64,
-    ) -> Result<Issued, EnrollError> {
-        let made = certificates::client(name, role, key, &self.issuer, now_ms)?;
-        let entry = CertificateEntry {
-            serial: made.serial,
-            name: name.clone(),
-            role,
-            not_before_ms: made.validity.not_before_ms,
-            not_after_ms: made.validity.not_after_ms,
-            revoked_ms: None,
-            key: Fingerprint::of(&key.subject_public_key_info()),
-            token,
-            owner: Some(owner),
-        };
-        let identity = Identity::of(&entry);
-        content.certificates.insert(Fingerprint::of(made.certificate.der()), entry);
-        Ok(Issued {
-            identity,
-            certificate_pem: made.certificate.pem(),
-            authority_pem: self.certificate_pem.clone(),
-        })
-    }
-
-    /// Returns the identity of a certificate's holder (DER). TLS has verified that the caller has
-    /// the private key.
-    ///
-    /// # Errors
-    /// The certificate is not in the register, not valid at `now_ms`, or revoked; or the register
-    /// cannot be used.
-    pub fn identify(&self, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
-        let content: Arc<Content> = self.register.read()?;
-        identify(&content, certificate, now_ms)
-    }
-
-    /// Returns the identity of a certificate's holder (DER) if its role allows `action`. A
-    /// certificate that is not valid yet is accepted for its renewal.
-    ///
-    /// # Errors
-    /// There is no certificate, it is not accepted, or the role does not allow the action; or the
-    /// register cannot be used.
-    pub fn authorize(
-        &self,
-        certificate: Option<&[u8]>,
-        action: Action,
-        now_ms: u64,
-    ) -> Result<Identity, AccessError> {
-        let certificate = certificate.ok_or(AccessError::NoCertificate)?;
-        let content = self.register.read()?;
-        let identity = match action {
-            Action::Renew => identify_for_renewal(&content, certificate, now_ms)?,
-            _ => identify(&content, certificate, now_ms)?,
-        };
-        let role = identity.role;
-        if role.may(action) { Ok(identity) } else { Err(AccessError::Forbidden { role, action }) }
-    }
-
-    pub(super) const fn register(&self) -> &Register {
-        &self.register
-    }
-}
-
-impl Identity {
-    fn of(entry: &CertificateEntry) -> Self {
-        let CertificateEntry { serial, name, role, not_after_ms, .. } = entry;
-        let (name, serial) = (name.clone(), serial.clone());
-        Self { name, role: *role, owner: entry.owner(), serial, not_after_ms: *not_after_ms }
-    }
-}
-
-/// Returns the token's ID and role if it is known and has not expired. Does not check whether it
-/// has uses left.
-pub(super) fn known_token(
-    content: &Content,
-    token: &Token,
-    now_ms: u64,
-) -> Result<(TokenId, Role), EnrollError> {
-    let (id, hash) = (token.id(), token.hash());
-    let entry = content.tokens.get(&id).ok_or(EnrollError::UnknownToken)?;
-    if !bool::from(entry.hash.as_bytes().ct_eq(hash.as_bytes())) {
-        return Err(EnrollError::UnknownToken);
-    }
-    if now_ms >= entry.expires_ms { Err(EnrollError::TokenExpired) } else { Ok((id, entry.role)) }
-}
-
-/// Returns the identity of a certificate's holder. The certificate is looked up by its hash, so its
-/// content need not be parsed.
-fn identify(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
-    let entry =
-        content.certificates.get(&Fingerprint::of(certificate)).ok_or(AccessError::Unknown)?;
-    if entry.revoked_ms.is_some() {
-        Err(AccessError::Revoked)
-    } else if now_ms < entry.not_before_ms {
-        Err(AccessError::NotYetValid)
-    } else if now_ms > entry.not_after_ms {
-        Err(AccessError::Expired)
-    } else {
-        Ok(Identity::of(entry))
-    }
-}
-
-/// Returns the identity for a renewal. This accepts a certificate that is not valid yet, since the
-/// clock was set back after it was issued: whatever the time, the register proves that it was
-/// issued and neither revoked nor replaced.
-fn identify_for_renewal(
-    content: &Content,
-    certificate: &[u8],
-    now_ms: u64,
-) -> Result<Identity, AccessError> {
-    match (
-        identify(content, certificate, now_ms),
-        content.certificates.get(&Fingerprint::of(certificate)),
-    ) {
-        (Err(AccessError::NotYetValid), Some(entry)) => Ok(Identity::of(entry)),
-        (identified, _) => identified,
+    pub(super) const fn registry(&self) -> &Registry {
+        &self.registry
     }
 }
 
@@ -633,91 +335,21 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::cluster::auth::registry::Fault;
-    use crate::cluster::auth::{Fingerprint, KeyRequest};
-
-    const NOW_MS: u64 = 1_800_000_000_000;
-    const HOUR_MS: u64 = 3_600_000;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir()
-                .join(format!("nqueens-authority-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            Self(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn one_use(authority: &Authority) -> Token {
-        authority.create_token(Role::Worker, NonZeroU32::MIN, HOUR_MS, NOW_MS).expect("a token")
-    }
-
-    fn name(text: &str) -> Name {
-        text.parse().expect("a name")
-    }
+    use crate::cluster::auth::KeyRequest;
+    use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
 
     #[test]
-    fn a_crash_before_the_use_is_on_disk_leaves_the_token_good_and_issues_nothing() {
-        let folder = Folder::new("before");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
-        let token = one_use(&authority);
-        let worker = KeyRequest::new(&name("a")).expect("a key");
-        *authority.register().fault.lock().expect("ours") = Some(Fault::BeforeWriting);
-        let refused = authority.enroll(&token, &name("a"), worker.request(), NOW_MS);
-        assert!(matches!(refused, Err(EnrollError::Register(_))), "{refused:?}");
-        drop(authority);
-
-        let authority = Authority::open(&folder.0).expect("as it was");
-        assert!(authority.certificates().expect("readable").is_empty());
-        authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the use is left");
-    }
-
-    #[test]
-    fn a_crash_after_the_use_is_on_disk_gives_the_certificate_to_the_same_key_alone() {
-        let folder = Folder::new("after");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
-        let token = one_use(&authority);
-        let worker = KeyRequest::new(&name("a")).expect("a key");
-        *authority.register().fault.lock().expect("ours") = Some(Fault::AfterWriting);
-        assert!(authority.enroll(&token, &name("a"), worker.request(), NOW_MS).is_err());
-        drop(authority);
-
-        let authority = Authority::open(&folder.0).expect("as it was written");
-        assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 0);
-        let thief = KeyRequest::new(&name("b")).expect("a key");
-        for taken in ["a", "b"] {
-            let refused = authority.enroll(&token, &name(taken), thief.request(), NOW_MS);
-            assert!(
-                matches!(refused, Err(EnrollError::TokenUsed | EnrollError::NameInUse(_))),
-                "{refused:?}"
-            );
-        }
-        let issued =
-            authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the same use");
-        assert_eq!((issued.identity.name, issued.identity.role), (name("a"), Role::Worker));
-        assert_eq!(authority.certificates().expect("readable").len(), 1, "the lost one is no more");
-    }
-
-    #[test]
-    fn ten_thousand_tokens_and_certificates_stay_fast() {
+    fn ten_thousand_tokens_and_certificates_are_handled_quickly() {
         let folder = Folder::new("many");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let (token, worker) = (one_use(&authority), KeyRequest::new(&name("a")).expect("a key"));
-        let filled = authority.register().change(NOW_MS, |content| {
-            let known = content.tokens.values().next().expect("one").clone();
+        let filled = authority.registry().change(NOW_MS, |content| {
+            let template = content.tokens.values().next().expect("one").clone();
             for i in 0..10_000_u32 {
                 let hash = Fingerprint::of(&i.to_le_bytes());
                 content
                     .tokens
-                    .insert(TokenId::of(hash.as_bytes()), TokenEntry { hash, ..known.clone() });
+                    .insert(TokenId::of(hash.as_bytes()), TokenEntry { hash, ..template.clone() });
                 let entry = CertificateEntry {
                     serial: "40".repeat(16),
                     name: name(&format!("worker-{i}")),
@@ -760,56 +392,38 @@ mod tests {
     }
 
     #[test]
-    fn a_register_without_owners_opens_and_each_certificate_has_one_of_its_own() {
+    fn in_a_registry_without_owners_each_certificate_has_its_own() {
         let folder = Folder::new("older");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
-        let (bought, renewed) = (b"a certificate".as_slice(), b"another".as_slice());
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (enrolled, renewed) = (b"a certificate".as_slice(), b"another".as_slice());
         let json = format!(
             concat!(
                 r#"{{"format":"nqueens-register/1","authority":"{authority}","server_names":[],"tokens":{{"aaaaaaaa":"#,
                 r#"{{"role":"worker","uses":2,"uses_left":1,"created_ms":1799999990000,"expires_ms":1800003600000,"#,
-                r#""hash":"{hash}"}}}},"certificates":{{"{bought}":{{"serial":"41","name":"anna","role":"worker","#,
+                r#""hash":"{hash}"}}}},"certificates":{{"{enrolled}":{{"serial":"41","name":"anna","role":"worker","#,
                 r#""not_before_ms":1799999700000,"not_after_ms":1800604800000,"key":"{hash}","token":"aaaaaaaa"}},"#,
                 r#""{renewed}":{{"serial":"42","name":"bert","role":"worker","not_before_ms":1799999700000,"#,
                 r#""not_after_ms":1800604800000,"key":"{hash}"}}}}}}"#,
             ),
             authority = authority.fingerprint(),
-            bought = Fingerprint::of(bought),
+            enrolled = Fingerprint::of(enrolled),
             renewed = Fingerprint::of(renewed),
             hash = "a".repeat(52),
         );
         let line = format!("{} {json}\n", Fingerprint::of(json.as_bytes()));
-        fs::write(folder.0.join(Register::FILE), line).expect("written");
+        fs::write(folder.0.join(Registry::FILE), line).expect("written");
         drop(authority);
 
         let authority = Authority::open(&folder.0).expect("it opens");
         let (id, token) = authority.tokens().expect("readable").remove(0);
         assert_eq!(token.owner(id).as_str(), "token:aaaaaaaa");
         let request = KeyRequest::new(&name("a")).expect("a key");
-        for (certificate, owner) in [(bought, "token:aaaaaaaa"), (renewed, "certificate:bert")] {
+        for (certificate, owner) in [(enrolled, "token:aaaaaaaa"), (renewed, "certificate:bert")] {
             let holder = authority.identify(certificate, NOW_MS).expect("known");
             assert_eq!(holder.owner.as_str(), owner);
             let issued = authority.renew(certificate, request.request(), NOW_MS).expect("renewed");
             assert_eq!(issued.identity.owner.as_str(), owner, "it is inherited");
         }
         Authority::open(&folder.0).expect("what was written in its place opens, too");
-    }
-
-    #[test]
-    fn what_ended_a_week_ago_is_forgotten_and_still_refused() {
-        let folder = Folder::new("forgotten");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
-        let token = one_use(&authority);
-        let worker = KeyRequest::new(&name("a")).expect("a key");
-        let issued =
-            authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("enrolled");
-        let der = CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
-        let later_ms = NOW_MS + 15 * 24 * HOUR_MS;
-        authority.create_token(Role::Viewer, NonZeroU32::MIN, HOUR_MS, later_ms).expect("a token");
-        assert_eq!(authority.tokens().expect("readable").len(), 1);
-        assert!(authority.certificates().expect("readable").is_empty());
-        assert!(matches!(authority.identify(&der, later_ms), Err(AccessError::Unknown)));
-        let refused = authority.enroll(&token, &name("a"), worker.request(), later_ms);
-        assert!(matches!(refused, Err(EnrollError::UnknownToken)), "{refused:?}");
     }
 }

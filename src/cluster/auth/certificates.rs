@@ -48,21 +48,19 @@ const MOST_REQUEST_BYTES: usize = 8 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The request cannot be parsed.
-    #[error(
-        "the certificate request is not one that can be read; send PKCS #10 in DER, of at most 8 KiB"
-    )]
+    #[error("the certificate request is invalid; send PKCS #10 in DER, at most 8 KiB")]
     Request,
     /// The request is not signed with the private key of its public key.
-    #[error("the certificate request is not signed by the key that it names")]
+    #[error("the certificate request is not signed with the key that it contains")]
     RequestSignature,
     /// The kind of key is weak or unknown.
     #[error(
-        "the certificate request has a key of another kind; send ECDSA P-256, P-384 or Ed25519"
+        "the certificate request has an unsupported kind of key; send ECDSA P-256, P-384 or Ed25519"
     )]
     KeyKind,
     /// The certificate is not a client certificate of the authority.
-    #[error("this is not a client certificate of a coordinator's authority")]
-    NotAClients,
+    #[error("this is not a client certificate that a coordinator's authority issued")]
+    NotForClient,
     /// The server name is invalid.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     ServerName(String),
@@ -128,7 +126,7 @@ fn random_serial() -> Result<SerialNumber, CertificateError> {
 }
 
 /// Returns the certificate of a new authority.
-pub(super) fn authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, CertificateError> {
+pub(super) fn for_authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, CertificateError> {
     let mut random = [0; 5];
     getrandom::fill(&mut random)?;
     // Authorities have different names, so that a certificate of another one is recognised at once.
@@ -143,8 +141,7 @@ pub(super) fn authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, Certi
 /// together.
 pub(super) fn issuer(certificate: &[u8], key: KeyPair) -> Option<Issuer<'static, KeyPair>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let same = parsed.public_key().raw == key.subject_public_key_info();
-    if !same {
+    if parsed.public_key().raw != key.subject_public_key_info() {
         return None;
     }
     Issuer::from_ca_cert_der(&certificate.into(), key).ok()
@@ -155,19 +152,19 @@ const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Checks that each name is a DNS name or an IP address, and removes duplicates.
 pub(super) fn server_names(names: &[String]) -> Result<Vec<String>, CertificateError> {
-    let mut good: Vec<String> = Vec::new();
+    let mut checked: Vec<String> = Vec::new();
     for name in names {
         ServerName::try_from(name.as_str())
             .map_err(|_| CertificateError::ServerName(name.clone()))?;
-        if !good.contains(name) && !OWN_NAMES.contains(&name.as_str()) {
-            good.push(name.clone());
+        if !checked.contains(name) && !OWN_NAMES.contains(&name.as_str()) {
+            checked.push(name.clone());
         }
     }
-    Ok(good)
+    Ok(checked)
 }
 
 /// Returns a server certificate for names that were checked, and its validity.
-pub(super) fn server(
+pub(super) fn for_server(
     names: &[String],
     key: &KeyPair,
     issuer: &Issuer<'_, KeyPair>,
@@ -187,22 +184,22 @@ pub(super) fn server(
     Ok((params.signed_by(key, issuer)?, validity))
 }
 
-/// A client certificate with its recorded fields.
+/// A new client certificate, with the fields that the registry records.
 #[derive(Debug)]
-pub(super) struct MadeForClient {
+pub(super) struct ClientCertificate {
     pub(super) certificate: Certificate,
     pub(super) serial: String,
     pub(super) validity: Validity,
 }
 
 /// Returns a client certificate. It cannot be used as a server certificate.
-pub(super) fn client(
+pub(super) fn for_client(
     name: &Name,
     role: Role,
     key: &SubjectPublicKeyInfo,
     issuer: &Issuer<'_, KeyPair>,
     now_ms: u64,
-) -> Result<MadeForClient, CertificateError> {
+) -> Result<ClientCertificate, CertificateError> {
     let validity = Validity::new(now_ms, CLIENT_BACKDATED_MS, CLIENT_LIFE_MS);
     let mut params = params(name.as_str(), validity)?;
     params.subject_alt_names = vec![SanType::URI(format!("{ROLE_URI}{role}").try_into()?)];
@@ -212,7 +209,7 @@ pub(super) fn client(
     params.use_authority_key_identifier_extension = true;
     let serial = params.serial_number.iter().flat_map(SerialNumber::to_bytes);
     let serial = serial.map(|byte| format!("{byte:02x}")).collect();
-    Ok(MadeForClient { certificate: params.signed_by(key, issuer)?, serial, validity })
+    Ok(ClientCertificate { certificate: params.signed_by(key, issuer)?, serial, validity })
 }
 
 /// Returns a certificate request in DER. The name is only informative: the authority decides on the
@@ -237,9 +234,9 @@ pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, Cert
     }
     let key = SubjectPublicKeyInfo::from_der(parsed.certification_request_info.subject_pki.raw);
     let key = key.map_err(|_| CertificateError::KeyKind)?;
-    let known =
+    let supported =
         [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519];
-    if !known.contains(&key.algorithm()) {
+    if !supported.contains(&key.algorithm()) {
         return Err(CertificateError::KeyKind);
     }
     parsed.verify_signature().map_err(|_| CertificateError::RequestSignature)?;
@@ -248,7 +245,7 @@ pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, Cert
 
 /// The content of a client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ReadFromClient {
+pub(super) struct ParsedClientCertificate {
     pub(super) name: Name,
     pub(super) role: Role,
     pub(super) validity: Validity,
@@ -260,7 +257,7 @@ pub(super) struct ReadFromClient {
 pub(super) fn read_client(
     certificate: &[u8],
     authority: &[u8],
-) -> Result<ReadFromClient, CertificateError> {
+) -> Result<ParsedClientCertificate, CertificateError> {
     let read = || {
         let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
         let (_, issuer) = X509Certificate::from_der(authority).ok()?;
@@ -280,7 +277,7 @@ pub(super) fn read_client(
             (ms(parsed.validity().not_before)?, ms(parsed.validity().not_after)?);
         let key = parsed.public_key().raw.to_vec();
         let validity = Validity { not_before_ms, not_after_ms };
-        rest.is_empty().then_some(ReadFromClient { name, role, validity, key })
+        rest.is_empty().then_some(ParsedClientCertificate { name, role, validity, key })
     };
-    read().ok_or(CertificateError::NotAClients)
+    read().ok_or(CertificateError::NotForClient)
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 
-use super::certificates::{self, CLIENT_BACKDATED_MS, CertificateError, ReadFromClient};
+use super::certificates::{self, CLIENT_BACKDATED_MS, CertificateError, ParsedClientCertificate};
 use super::files::{self, FileError};
 use super::fingerprint::Fingerprint;
 use super::name::Name;
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 256 << 10;
 
 /// The reason why a certificate cannot be requested, stored or used.
 #[derive(Debug, thiserror::Error)]
-pub enum HolderError {
+pub enum CredentialsError {
     /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
@@ -31,10 +31,10 @@ pub enum HolderError {
     #[error("there is no certificate in {path}; enrol with a token", path = .0.display())]
     Missing(PathBuf),
     /// The file is damaged.
-    #[error("{path} is not as it was written; remove it and enrol with a new token", path = .0.display())]
+    #[error("{path} is damaged; remove it and enrol with a new token", path = .0.display())]
     Damaged(PathBuf),
     /// Others can access the private key, so it may be compromised.
-    #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
+    #[error("{path} has mode {mode:o}, so every user of this machine can access it; run chmod 600 on it", path = path.display())]
     OpenToOthers {
         /// The file.
         path: PathBuf,
@@ -42,9 +42,7 @@ pub enum HolderError {
         mode: u32,
     },
     /// The answer does not match the request.
-    #[error(
-        "the certificate that was sent is not one for this key, from the authority that was asked"
-    )]
+    #[error("the certificate received is for another key or from another authority")]
     WrongAnswer,
     /// The certificate or the request is invalid.
     #[error(transparent)]
@@ -64,7 +62,7 @@ impl KeyRequest {
     ///
     /// # Errors
     /// There are no random numbers.
-    pub fn new(name: &Name) -> Result<Self, HolderError> {
+    pub fn new(name: &Name) -> Result<Self, CredentialsError> {
         let key = KeyPair::generate().map_err(CertificateError::Making)?;
         let request = certificates::request(name, &key)?;
         Ok(Self { key, request })
@@ -76,19 +74,19 @@ impl KeyRequest {
     ///
     /// # Errors
     /// The key cannot be stored.
-    pub fn for_enrolment(folder: &Path, name: &Name) -> Result<Self, HolderError> {
+    pub fn for_enrolment(folder: &Path, name: &Name) -> Result<Self, CredentialsError> {
         let path = folder.join(ENROLMENT_KEY);
         files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
         if let Some(pem) = read_private(&path)? {
-            let damaged = || HolderError::Damaged(path.clone());
+            let damaged = || CredentialsError::Damaged(path.clone());
             let pem = String::from_utf8(pem).map_err(|_| damaged())?;
             let key = KeyPair::from_pem(&pem).map_err(|_| damaged())?;
             let request = certificates::request(name, &key)?;
             return Ok(Self { key, request });
         }
-        let new = Self::new(name)?;
-        files::replace(&path, new.key.serialize_pem().as_bytes())?;
-        Ok(new)
+        let created = Self::new(name)?;
+        files::replace(&path, created.key.serialize_pem().as_bytes())?;
+        Ok(created)
     }
 
     /// Returns the request, PKCS #10 in DER.
@@ -101,12 +99,12 @@ impl KeyRequest {
     ///
     /// # Errors
     /// The certificate is for another key or from another authority.
-    pub fn answered(
+    pub fn into_credentials(
         self,
         authority: Fingerprint,
         certificate_pem: &str,
         authority_pem: &str,
-    ) -> Result<Credentials, HolderError> {
+    ) -> Result<Credentials, CredentialsError> {
         let stored = Stored {
             format: FORMAT.into(),
             authority,
@@ -114,7 +112,7 @@ impl KeyRequest {
             certificate: certificate_pem.to_owned(),
             key: self.key.serialize_pem(),
         };
-        Credentials::read(stored).ok_or(HolderError::WrongAnswer)
+        Credentials::read(stored).ok_or(CredentialsError::WrongAnswer)
     }
 }
 
@@ -134,7 +132,7 @@ struct Stored {
 #[derive(Clone)]
 pub struct Credentials {
     stored: Stored,
-    said: ReadFromClient,
+    parsed: ParsedClientCertificate,
     certificate: CertificateDer<'static>,
 }
 
@@ -144,23 +142,24 @@ impl Credentials {
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).ok();
         let (certificate, authority) =
             (der(&stored.certificate)?, der(&stored.authority_certificate)?);
-        let said = certificates::read_client(&certificate, &authority).ok()?;
+        let parsed = certificates::read_client(&certificate, &authority).ok()?;
         let key = KeyPair::from_pem(&stored.key).ok()?;
-        let fits = stored.format == FORMAT
+        let is_consistent = stored.format == FORMAT
             && Fingerprint::of(&authority) == stored.authority
-            && key.subject_public_key_info() == said.key;
-        fits.then_some(Self { stored, said, certificate })
+            && key.subject_public_key_info() == parsed.key;
+        is_consistent.then_some(Self { stored, parsed, certificate })
     }
 
     /// Loads the credentials in `folder`.
     ///
     /// # Errors
     /// There are none, they are damaged, or others may read them.
-    pub fn load(folder: &Path) -> Result<Self, HolderError> {
+    pub fn load(folder: &Path) -> Result<Self, CredentialsError> {
         let path = folder.join(CREDENTIALS);
-        let bytes = read_private(&path)?.ok_or_else(|| HolderError::Missing(folder.to_owned()))?;
+        let bytes =
+            read_private(&path)?.ok_or_else(|| CredentialsError::Missing(folder.to_owned()))?;
         let stored = serde_json::from_slice(&bytes).ok();
-        stored.and_then(Self::read).ok_or(HolderError::Damaged(path))
+        stored.and_then(Self::read).ok_or(CredentialsError::Damaged(path))
     }
 
     /// Stores the credentials in `folder` in place of earlier ones. After a crash, either the
@@ -168,7 +167,7 @@ impl Credentials {
     ///
     /// # Errors
     /// The credentials cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), HolderError> {
+    pub fn save(&self, folder: &Path) -> Result<(), CredentialsError> {
         let json = serde_json::to_vec(&self.stored).expect("strings serialise");
         files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
         files::replace(&folder.join(CREDENTIALS), &json)?;
@@ -183,23 +182,23 @@ impl Credentials {
 
     /// Returns the holder's name.
     pub const fn name(&self) -> &Name {
-        &self.said.name
+        &self.parsed.name
     }
 
     /// Returns the holder's role.
     pub const fn role(&self) -> Role {
-        self.said.role
+        self.parsed.role
     }
 
     /// Returns the end of the certificate's validity, in ms since 1970.
     pub const fn not_after_ms(&self) -> u64 {
-        self.said.validity.not_after_ms
+        self.parsed.validity.not_after_ms
     }
 
     /// Returns why the certificate should be renewed, if it should: half of its lifetime is over,
     /// or it is not valid yet.
     pub const fn renewal(&self, now_ms: u64) -> Option<Renewal> {
-        let validity = self.said.validity;
+        let validity = self.parsed.validity;
         if now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms) {
             return Some(Renewal::Due);
         }
@@ -238,7 +237,7 @@ impl Credentials {
 /// Omits the private key.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ReadFromClient { name, role, validity, .. } = &self.said;
+        let ParsedClientCertificate { name, role, validity, .. } = &self.parsed;
         let mut shown = f.debug_struct("Credentials");
         shown
             .field("name", name)
@@ -249,13 +248,13 @@ impl std::fmt::Debug for Credentials {
 }
 
 /// Reads a file that no other user may read. Returns `None` if it does not exist.
-fn read_private(path: &Path) -> Result<Option<Vec<u8>>, HolderError> {
-    let (file, bytes) = match files::read_at_most(path, MOST_BYTES) {
-        Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
-    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
-        return Err(HolderError::OpenToOthers { path: path.to_owned(), mode });
+fn read_private(path: &Path) -> Result<Option<Vec<u8>>, CredentialsError> {
+    let exposed = |path, mode| CredentialsError::OpenToOthers { path, mode };
+    match files::read_private(path, MOST_BYTES, exposed) {
+        Ok((_, bytes)) => Ok(Some(bytes)),
+        Err(CredentialsError::File(error)) if error.source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
-    Ok(Some(bytes))
 }

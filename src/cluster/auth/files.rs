@@ -1,10 +1,10 @@
 //! Small files that no other user may read and that are only replaced as a whole.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::atomic_file::AtomicFile;
 
 /// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ impl FileError {
 
 /// Distinguishes the versions of a file that is only ever replaced as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileVersion {
     bytes: u64,
     modified: Option<std::time::SystemTime>,
     /// Device and inode. An inode is not reused while the file is open.
@@ -34,7 +34,7 @@ pub(super) struct Stamp {
     inode: (u64, u64),
 }
 
-impl Stamp {
+impl FileVersion {
     pub(super) fn of(metadata: &Metadata) -> Self {
         Self {
             bytes: metadata.len(),
@@ -75,43 +75,12 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
 /// Atomically replaces the file at `path` by `bytes`, which survive a power loss once this returns.
 /// After a crash, the file has either its old content or all of `bytes`. Returns the open file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut beside = OsString::from(".");
-    beside.push(path.file_name().unwrap_or_default());
-    beside.push(format!(".{}-{count}.part", std::process::id()));
-    let beside = path.with_file_name(beside);
-    // Left behind by a killed process with the same ID.
-    let _ = fs::remove_file(&beside);
-    let written = create_private(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        Ok(file)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    let file = written.map_err(FileError::at(path, "written"))?;
-    sync_folder_of(path).map_err(FileError::at(path, "made durable"))?;
-    Ok(file)
-}
-
-/// Makes a file's directory entry durable.
-#[cfg(unix)]
-pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-/// Does nothing: on this system directories cannot be opened, and entries are written in the
-/// background.
-#[cfg(not(unix))]
-pub(super) fn sync_folder_of(_path: &Path) -> io::Result<()> {
-    Ok(())
+    let replaced = AtomicFile::begin_private(path).and_then(|file| file.finish_durably(bytes));
+    replaced.map_err(FileError::at(path, "written"))
 }
 
 /// Returns the directory of the entry that a path names.
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -119,8 +88,8 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), FileError> {
     let read = || {
         let regular = |metadata: fs::Metadata| {
-            let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            if metadata.is_file() { Ok(()) } else { Err(refuse()) }
+            let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            if metadata.is_file() { Ok(()) } else { Err(irregular()) }
         };
         // Opening a pipe would block until a writer appears.
         regular(fs::metadata(path)?)?;
@@ -129,14 +98,25 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), Fi
         let mut bytes = Vec::new();
         (&file).take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "it is larger than any that is written here",
-            ));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
         }
         Ok((file, bytes))
     };
     read().map_err(FileError::at(path, "read"))
+}
+
+/// Reads a file of at most `most` bytes that not every user of this machine may access, and returns
+/// it open. Otherwise fails with the error that `exposed` returns for the path and the mode.
+pub(super) fn read_private<E: From<FileError>>(
+    path: &Path,
+    most: u64,
+    exposed: impl FnOnce(PathBuf, u32) -> E,
+) -> Result<(File, Vec<u8>), E> {
+    let (file, bytes) = read_at_most(path, most)?;
+    match open_to_others(&file).map_err(FileError::at(path, "read"))? {
+        Some(mode) => Err(exposed(path.to_owned(), mode)),
+        None => Ok((file, bytes)),
+    }
 }
 
 /// Waits for the lock on the file at `path`, which is created if needed. The lock ends with the
@@ -158,7 +138,7 @@ pub(super) fn lock(path: &Path) -> Result<File, FileError> {
 /// Returns the file's mode if every user of this machine may access it, and `None` otherwise. The
 /// group is ignored: container platforms give volumes a group of their own.
 #[cfg(unix)]
-pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
+fn open_to_others(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata()?.permissions().mode() & 0o777;
     Ok((mode & 0o007 != 0).then_some(mode))
@@ -166,6 +146,6 @@ pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
 
 /// Returns `None`: this system has no file modes.
 #[cfg(not(unix))]
-pub(super) fn open_to_others(_file: &File) -> io::Result<Option<u32>> {
+fn open_to_others(_file: &File) -> io::Result<Option<u32>> {
     Ok(None)
 }

@@ -7,6 +7,8 @@ use data_encoding::BASE32_NOPAD_NOCASE;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::text::string_conversions;
+
 /// The SHA-256 of a certificate, a key or a secret. Its text form has 52 letters of base 32 (a-z,
 /// 2-7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,19 +50,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-impl TryFrom<String> for Fingerprint {
-    type Error = FingerprintError;
-
-    fn try_from(text: String) -> Result<Self, FingerprintError> {
-        text.parse()
-    }
-}
-
-impl From<Fingerprint> for String {
-    fn from(fingerprint: Fingerprint) -> Self {
-        fingerprint.to_string()
-    }
-}
+string_conversions!(Fingerprint, FingerprintError);
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

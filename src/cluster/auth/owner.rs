@@ -7,7 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::name::Name;
-use super::registry::TokenId;
+use super::text::string_conversions;
+use super::token::TokenId;
 
 /// The party that enrolled a certificate holder. Holders whose certificates were obtained with the
 /// same token have the same owner, and so do those with tokens that were created for the same
@@ -15,7 +16,7 @@ use super::registry::TokenId;
 ///
 /// The text form is the name that the token was created with (`nqueens token create --owner NAME`);
 /// otherwise `token:ID`, after the token; otherwise, for a certificate whose token an older
-/// register no longer records, `certificate:NAME`, after its holder. Names contain no ':', so
+/// registry no longer records, `certificate:NAME`, after its holder. Names contain no ':', so
 /// choosing a name never makes anyone the owner of another's token or certificate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -75,19 +76,7 @@ impl FromStr for Owner {
     }
 }
 
-impl TryFrom<String> for Owner {
-    type Error = OwnerError;
-
-    fn try_from(text: String) -> Result<Self, OwnerError> {
-        text.parse()
-    }
-}
-
-impl From<Owner> for String {
-    fn from(owner: Owner) -> Self {
-        owner.0
-    }
-}
+string_conversions!(Owner, OwnerError);
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn owners_round_trip_through_text_and_other_texts_are_refused() {
         let longest = format!("certificate:{}", "a".repeat(63));
         for good in
             ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest]
@@ -125,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_the_owner_of_a_token_or_of_a_certificate() {
+    fn no_name_equals_the_owner_of_a_token_or_certificate() {
         let id: TokenId = "abcdefgh".parse().expect("an id");
         let name: Name = "anna".parse().expect("a name");
         for taken in [Owner::of_token(id), Owner::of_certificate(&name)] {

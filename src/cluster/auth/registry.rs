@@ -1,23 +1,22 @@
-//! The register: tokens, issued certificates, sessions and revocations, in one file that is
+//! The registry: tokens, issued certificates, sessions and revocations, in one file that is
 //! replaced as a whole.
 //!
 //! The file is one line: the SHA-256 of a JSON object in base 32, a space, the object, a line feed.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, FileError, Stamp};
-use super::fingerprint::{Fingerprint, base32, from_base32};
+use super::files::{self, FileError, FileVersion};
+use super::fingerprint::Fingerprint;
 use super::name::Name;
 use super::owner::Owner;
 use super::role::Role;
 use super::sessions::SessionEntry;
+use super::token::TokenId;
 
 const FORMAT: &str = "nqueens-register/1";
 
@@ -26,11 +25,6 @@ const KEPT_AFTER_END_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// Enough for more than a million certificates.
 const MOST_BYTES: u64 = 512 << 20;
-
-/// A token's public ID: the first 40 bits of its hash, in base 32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TokenId([u8; 5]);
 
 /// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +96,7 @@ impl CertificateEntry {
     }
 }
 
-/// The content of the register.
+/// The content of the registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Content {
@@ -119,24 +113,24 @@ pub(super) struct Content {
     pub(super) sessions: BTreeMap<Fingerprint, SessionEntry>,
 }
 
-/// The field that every version of the register has.
+/// The field that every version of the registry has.
 #[derive(Debug, Deserialize)]
 struct Format {
     format: String,
 }
 
-/// The reason why the register cannot be used. All variants concern this machine, and must not be
+/// The reason why the registry cannot be used. All variants concern this machine, and must not be
 /// shown to remote callers.
 #[derive(Debug, thiserror::Error)]
-pub enum RegisterError {
+pub enum RegistryError {
     /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file is damaged.
-    #[error("{path} is not as it was written; nobody is let in: restore a copy of it", path = .0.display())]
+    #[error("{path} is damaged, so every caller is refused; restore it from a backup", path = .0.display())]
     Damaged(PathBuf),
     /// The file was written by another version.
-    #[error("{path} was written by another version ({found}; this one writes {FORMAT})", path = path.display())]
+    #[error("{path} was written by another version ({found}; this version writes {FORMAT})", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -144,7 +138,7 @@ pub enum RegisterError {
         found: String,
     },
     /// Every user of this machine may access the file.
-    #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
+    #[error("{path} has mode {mode:o}, so every user of this machine can access it; run chmod 600 on it", path = path.display())]
     OpenToOthers {
         /// The file.
         path: PathBuf,
@@ -160,11 +154,12 @@ impl Content {
     }
 
     /// Removes entries that ended long ago. They are still refused, as unknown.
-    fn forget(&mut self, now_ms: u64) {
-        let kept = |end_ms: u64| now_ms <= end_ms.saturating_add(KEPT_AFTER_END_MS);
-        self.tokens.retain(|_, token| kept(token.expires_ms));
-        self.certificates.retain(|_, certificate| kept(certificate.not_after_ms));
-        self.sessions.retain(|_, session| kept(session.revoked_ms.unwrap_or(session.not_after_ms)));
+    fn remove_old(&mut self, now_ms: u64) {
+        let is_recent = |end_ms: u64| now_ms <= end_ms.saturating_add(KEPT_AFTER_END_MS);
+        self.tokens.retain(|_, token| is_recent(token.expires_ms));
+        self.certificates.retain(|_, certificate| is_recent(certificate.not_after_ms));
+        self.sessions
+            .retain(|_, session| is_recent(session.revoked_ms.unwrap_or(session.not_after_ms)));
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -172,9 +167,9 @@ impl Content {
         [Fingerprint::of(&json).to_string().as_bytes(), b" ", &json, b"\n"].concat()
     }
 
-    fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, RegisterError> {
-        let json = checked(bytes).ok_or_else(|| RegisterError::Damaged(path.to_owned()))?;
-        let unknown = |found: String| RegisterError::Version { path: path.to_owned(), found };
+    fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, RegistryError> {
+        let json = verified(bytes).ok_or_else(|| RegistryError::Damaged(path.to_owned()))?;
+        let unknown = |found: String| RegistryError::Version { path: path.to_owned(), found };
         let Format { format } =
             serde_json::from_slice(json).map_err(|error| unknown(error.to_string()))?;
         if format != FORMAT {
@@ -185,15 +180,15 @@ impl Content {
 }
 
 /// Returns the JSON of a line if its checksum matches.
-fn checked(line: &[u8]) -> Option<&[u8]> {
+fn verified(line: &[u8]) -> Option<&[u8]> {
     let (sum, rest) = line.split_at_checked(52)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     (Fingerprint::of(json).to_string().as_bytes() == sum).then_some(json)
 }
 
-/// An open register, which other processes may use at the same time.
+/// An open registry, which other processes may use at the same time.
 #[derive(Debug)]
-pub(super) struct Register {
+pub(super) struct Registry {
     path: PathBuf,
     lock: PathBuf,
     loaded: RwLock<Loaded>,
@@ -207,7 +202,7 @@ pub(super) struct Register {
 #[derive(Debug)]
 struct Loaded {
     content: Arc<Content>,
-    stamp: Stamp,
+    version: FileVersion,
     /// Kept open, so that no other version gets the same inode.
     _file: File,
 }
@@ -222,12 +217,12 @@ pub(super) enum Fault {
     AfterWriting,
 }
 
-impl Register {
+impl Registry {
     pub(super) const FILE: &'static str = "register";
     const LOCK: &'static str = "lock";
 
-    /// Opens the register in `folder`.
-    pub(super) fn open(folder: &Path) -> Result<Self, RegisterError> {
+    /// Opens the registry in `folder`.
+    pub(super) fn open(folder: &Path) -> Result<Self, RegistryError> {
         let path = folder.join(Self::FILE);
         let loaded = RwLock::new(load(&path)?);
         Ok(Self {
@@ -241,107 +236,64 @@ impl Register {
     }
 
     /// Returns the current content, including changes by other processes.
-    pub(super) fn read(&self) -> Result<Arc<Content>, RegisterError> {
+    pub(super) fn read(&self) -> Result<Arc<Content>, RegistryError> {
         let metadata = fs::metadata(&self.path).map_err(FileError::at(&self.path, "read"))?;
-        let stamp = Stamp::of(&metadata);
+        let version = FileVersion::of(&metadata);
         {
             let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-            if loaded.stamp == stamp {
+            if loaded.version == version {
                 return Ok(Arc::clone(&loaded.content));
             }
         }
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        if loaded.stamp != stamp {
+        if loaded.version != version {
             *loaded = load(&self.path)?;
         }
         Ok(Arc::clone(&loaded.content))
     }
 
-    /// Changes the register. Returns the result of `change` once the new version is on disk; fails
+    /// Changes the registry. Returns the result of `change` once the new version is on disk; fails
     /// if `change` or the disk fails.
-    pub(super) fn change<T, E: From<RegisterError>>(
+    pub(super) fn change<T, E: From<RegistryError>>(
         &self,
         now_ms: u64,
         change: impl FnOnce(&mut Content) -> Result<T, E>,
     ) -> Result<T, E> {
         let _one_thread = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let _one_process = files::lock(&self.lock).map_err(RegisterError::File)?;
+        let _one_process = files::lock(&self.lock).map_err(RegistryError::File)?;
         let mut content = Content::clone(&*self.read()?);
         let result = change(&mut content)?;
-        content.forget(now_ms);
+        content.remove_old(now_ms);
         self.write(content)?;
         Ok(result)
     }
 
-    fn write(&self, content: Content) -> Result<(), RegisterError> {
+    fn write(&self, content: Content) -> Result<(), RegistryError> {
         #[cfg(test)]
         self.fail_if(|fault| matches!(fault, Fault::BeforeWriting))?;
         let file = files::replace(&self.path, &content.to_bytes())?;
         #[cfg(test)]
         self.fail_if(|fault| matches!(fault, Fault::AfterWriting))?;
-        let stamp = Stamp::of(&file.metadata().map_err(FileError::at(&self.path, "read"))?);
+        let version = FileVersion::of(&file.metadata().map_err(FileError::at(&self.path, "read"))?);
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        *loaded = Loaded { content: Arc::new(content), stamp, _file: file };
+        *loaded = Loaded { content: Arc::new(content), version, _file: file };
         Ok(())
     }
 
     #[cfg(test)]
-    fn fail_if(&self, here: impl FnOnce(Fault) -> bool) -> Result<(), RegisterError> {
+    fn fail_if(&self, here: impl FnOnce(Fault) -> bool) -> Result<(), RegistryError> {
         let fault = *self.fault.lock().expect("no test panics with it");
         if !fault.is_some_and(here) {
             return Ok(());
         }
-        Err(FileError::at(&self.path, "written")(std::io::Error::other("a fault of the test's"))
-            .into())
+        Err(FileError::at(&self.path, "written")(std::io::Error::other("an injected fault")).into())
     }
 }
 
-fn load(path: &Path) -> Result<Loaded, RegisterError> {
-    let (file, bytes) = files::read_at_most(path, MOST_BYTES)?;
-    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
-        return Err(RegisterError::OpenToOthers { path: path.to_owned(), mode });
-    }
-    let stamp = Stamp::of(&file.metadata().map_err(FileError::at(path, "read"))?);
+fn load(path: &Path) -> Result<Loaded, RegistryError> {
+    let exposed = |path, mode| RegistryError::OpenToOthers { path, mode };
+    let (file, bytes) = files::read_private(path, MOST_BYTES, exposed)?;
+    let version = FileVersion::of(&file.metadata().map_err(FileError::at(path, "read"))?);
     let content = Arc::new(Content::from_bytes(path, &bytes)?);
-    Ok(Loaded { content, stamp, _file: file })
-}
-
-/// The error for a text that is not a token ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no token's id; nqueens token list shows them, 8 letters each")]
-pub struct TokenIdError;
-
-impl TokenId {
-    pub(super) fn of(hash: &[u8; 32]) -> Self {
-        let [a, b, c, d, e, ..] = *hash;
-        Self([a, b, c, d, e])
-    }
-}
-
-impl FromStr for TokenId {
-    type Err = TokenIdError;
-
-    fn from_str(text: &str) -> Result<Self, TokenIdError> {
-        from_base32(text).map(Self).ok_or(TokenIdError)
-    }
-}
-
-impl TryFrom<String> for TokenId {
-    type Error = TokenIdError;
-
-    fn try_from(text: String) -> Result<Self, TokenIdError> {
-        text.parse()
-    }
-}
-
-impl From<TokenId> for String {
-    fn from(id: TokenId) -> Self {
-        id.to_string()
-    }
-}
-
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&base32(&self.0))
-    }
+    Ok(Loaded { content, version, _file: file })
 }

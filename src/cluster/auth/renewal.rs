@@ -30,11 +30,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_a_clock_has_a_unit_that_fits() {
-        let said = |by_ms| Renewal::ClockSetBack { by_ms }.to_string();
-        assert_eq!(said(6 * 60_000), "the clock was set back by at least 6 min");
-        assert_eq!(said(119 * 60_000), "the clock was set back by at least 119 min");
-        assert_eq!(said(25 * 3_600_000), "the clock was set back by at least 25 h");
-        assert!(Renewal::ClockSetBack { by_ms: 0 } > Renewal::Due, "the more telling one is said");
+    fn the_clock_shift_is_reported_in_a_suitable_unit() {
+        let text = |by_ms| Renewal::ClockSetBack { by_ms }.to_string();
+        assert_eq!(text(6 * 60_000), "the clock was set back by at least 6 min");
+        assert_eq!(text(119 * 60_000), "the clock was set back by at least 119 min");
+        assert_eq!(text(25 * 3_600_000), "the clock was set back by at least 25 h");
+        assert!(
+            Renewal::ClockSetBack { by_ms: 0 } > Renewal::Due,
+            "the more specific reason is greater"
+        );
     }
 }

@@ -42,7 +42,7 @@ pub enum Action {
     Renew,
 }
 
-/// The error for a role that does not exist.
+/// The error for a text that is not a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a role; choose one of worker, operator, viewer")]
 pub struct RoleError(String);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_role_may_do_what_the_table_says_and_nothing_else() {
+    fn each_role_has_exactly_the_permissions_of_the_table() {
         let table = [
             // worker, operator, viewer
             (Action::Sync, [true, false, false]),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_read_as_it_is_written() {
+    fn roles_round_trip_through_text() {
         for role in Role::ALL {
             assert_eq!(role.to_string().parse(), Ok(role));
             assert_eq!(serde_json::to_value(role).expect("a string"), role.name());

@@ -29,7 +29,7 @@ struct Current {
     key: Arc<KeyPair>,
     names: Vec<String>,
     validity: Validity,
-    renewed_from_ms: u64,
+    renewal_due_ms: u64,
 }
 
 impl Current {
@@ -37,7 +37,7 @@ impl Current {
         let names = authority.server_names()?;
         let key = KeyPair::generate().map_err(CertificateError::Making)?;
         let (certificate, validity) =
-            certificates::server(&names, &key, authority.issuer(), now_ms)?;
+            certificates::for_server(&names, &key, authority.issuer(), now_ms)?;
         // The clients look in the chain for the authority's certificate, whose fingerprint they
         // know.
         let chain = vec![certificate.der().clone(), authority.certificate().clone()];
@@ -47,9 +47,9 @@ impl Current {
         // Both were made above, and ring reads the keys that it makes.
         let certified =
             certified.map_err(|_| CertificateError::Making(rcgen::Error::CouldNotParseKeyPair))?;
-        let renewed_from_ms = now_ms.saturating_add(SERVER_LIFE_MS / 3 * 2);
+        let renewal_due_ms = now_ms.saturating_add(SERVER_LIFE_MS / 3 * 2);
         let (certified, key) = (Arc::new(certified), Arc::new(key));
-        Ok(Self { certified, chain_pem, key, names, validity, renewed_from_ms })
+        Ok(Self { certified, chain_pem, key, names, validity, renewal_due_ms })
     }
 }
 
@@ -57,7 +57,7 @@ impl ServerIdentity {
     /// Creates a new key with a certificate for the coordinator's names.
     ///
     /// # Errors
-    /// The register cannot be used, or there are no random numbers.
+    /// The registry cannot be used, or there are no random numbers.
     pub fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
         Ok(Self { current: RwLock::new(Current::new(authority, now_ms)?) })
     }
@@ -68,7 +68,7 @@ impl ServerIdentity {
     /// except after the clock was set back.
     ///
     /// # Errors
-    /// The register cannot be used, or there are no random numbers; the current key and certificate
+    /// The registry cannot be used, or there are no random numbers; the current key and certificate
     /// remain in use.
     pub fn renew_if_due(
         &self,
@@ -78,7 +78,7 @@ impl ServerIdentity {
         let names = authority.server_names()?;
         let renewal = {
             let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-            let due = now_ms >= current.renewed_from_ms || current.names != names;
+            let due = now_ms >= current.renewal_due_ms || current.names != names;
             let set_back = current.validity.set_back(SERVER_BACKDATED_MS, now_ms);
             set_back.or_else(|| due.then_some(Renewal::Due))
         };
@@ -136,7 +136,7 @@ impl ServerIdentity {
 }
 
 /// A verifier that checks a client certificate as webpki does, but accepts one that is not valid
-/// yet: the clock was set back since the authority signed it. The register, which lists every live
+/// yet: the clock was set back since the authority signed it. The registry, which lists every live
 /// certificate, restricts its use to renewal.
 #[derive(Debug)]
 struct ClientVerifier(Arc<dyn ClientCertVerifier>);

@@ -1,5 +1,5 @@
 //! Browser sessions, which take the place of certificates. A token is redeemed for a session as for
-//! a certificate: its use and the session are written to disk atomically. The register stores a
+//! a certificate: its use and the session are written to disk atomically. The registry stores a
 //! hash of the session's secret, so that sessions survive a restart of the coordinator, revocation
 //! takes effect at the next check, and the file is of no use to a reader.
 
@@ -8,12 +8,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::ca::{Authority, EnrollError, known_token};
+use super::ca::Authority;
+use super::enrolment::{EnrollError, known_token};
 use super::fingerprint::{Fingerprint, base32, from_base32};
 use super::name::Name;
-use super::registry::{Content, RegisterError, TokenId};
+use super::registry::{Content, RegistryError};
 use super::role::Role;
-use super::token::Token;
+use super::token::{Token, TokenId};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
@@ -58,7 +59,7 @@ pub struct SessionSecret([u8; 32]);
 
 /// The error for a text that is not a session secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no session")]
+#[error("this is not a session secret")]
 pub struct SessionSecretError;
 
 impl SessionSecret {
@@ -95,8 +96,8 @@ impl fmt::Debug for SessionSecret {
     }
 }
 
-/// The caller of an in-process request, vouched for by a component that has checked the credentials
-/// itself. It is attached to the request as an extension, which cannot be set over the network.
+/// The caller of an in-process request, as authenticated by the component that makes the request.
+/// It is attached to the request as an extension, which cannot be set over the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InProcessCaller {
     /// The caller's name.
@@ -112,15 +113,15 @@ pub enum SessionError {
     #[error("there is no such session; sign in")]
     Unknown,
     /// The session has expired, or is not valid yet because a clock was set back.
-    #[error("the session is over; sign in again")]
-    Over,
+    #[error("the session has expired; sign in again")]
+    Expired,
     /// The session was revoked or signed out.
     #[error("the session was ended; sign in again")]
     Revoked,
-    /// The register cannot be used, so every session is refused. The message is for the
+    /// The registry cannot be used, so every session is refused. The message is for the
     /// coordinator's log.
     #[error(transparent)]
-    Register(#[from] RegisterError),
+    Registry(#[from] RegistryError),
 }
 
 impl Authority {
@@ -130,7 +131,7 @@ impl Authority {
     /// refused.
     ///
     /// # Errors
-    /// The token is unknown, expired, used up or a worker's; the name is in use; the register
+    /// The token is unknown, expired, used up or a worker's; the name is in use; the registry
     /// cannot be used.
     pub fn sign_in(
         &self,
@@ -141,20 +142,20 @@ impl Authority {
         if token.authority() != self.fingerprint() {
             return Err(EnrollError::AnotherAuthority);
         }
-        let buys = |content: &Content| match known_token(content, token, now_ms)? {
+        let redeemable = |content: &Content| match known_token(content, token, now_ms)? {
             (_, Role::Worker) => Err(EnrollError::NotForPeople),
             known => Ok(known),
         };
         // Without a valid token, no caller gets as far as the disk.
-        let (id, role) = buys(&*self.register().read()?)?;
-        let own: Result<Name, _> = format!("{role}-{id}").parse();
+        let (id, role) = redeemable(&*self.registry().read()?)?;
+        let default_name: Result<Name, _> = format!("{role}-{id}").parse();
         // The name consists of letters, digits and '-'.
-        let own = own.map_err(|_| EnrollError::UnknownToken)?;
-        let name = name.unwrap_or(&own);
+        let default_name = default_name.map_err(|_| EnrollError::UnknownToken)?;
+        let name = name.unwrap_or(&default_name);
         let secret =
             SessionSecret::random().map_err(|error| EnrollError::Certificate(error.into()))?;
-        self.register().change(now_ms, |content| {
-            let (id, role) = buys(content)?;
+        self.registry().change(now_ms, |content| {
+            let (id, role) = redeemable(content)?;
             let others = |session: &SessionEntry| {
                 session.name == *name && session.is_live(now_ms) && session.token != id
             };
@@ -181,18 +182,18 @@ impl Authority {
     /// Returns the session with this secret.
     ///
     /// # Errors
-    /// There is no such session that is valid at `now_ms`, or the register cannot be used.
+    /// There is no such session that is valid at `now_ms`, or the registry cannot be used.
     pub fn session(
         &self,
         secret: &SessionSecret,
         now_ms: u64,
     ) -> Result<SessionEntry, SessionError> {
-        let content = self.register().read()?;
+        let content = self.registry().read()?;
         let session = content.sessions.get(&secret.hash()).ok_or(SessionError::Unknown)?;
         if session.revoked_ms.is_some() {
             Err(SessionError::Revoked)
         } else if !(session.not_before_ms..=session.not_after_ms).contains(&now_ms) {
-            Err(SessionError::Over)
+            Err(SessionError::Expired)
         } else {
             Ok(session.clone())
         }
@@ -201,9 +202,9 @@ impl Authority {
     /// Ends a session. Does nothing if there is none.
     ///
     /// # Errors
-    /// The register cannot be used.
-    pub fn sign_out(&self, secret: &SessionSecret, now_ms: u64) -> Result<(), RegisterError> {
-        self.register().change(now_ms, |content| {
+    /// The registry cannot be used.
+    pub fn sign_out(&self, secret: &SessionSecret, now_ms: u64) -> Result<(), RegistryError> {
+        self.registry().change(now_ms, |content| {
             if let Some(session) = content.sessions.get_mut(&secret.hash()) {
                 session.revoked_ms.get_or_insert(now_ms);
             }
@@ -214,8 +215,8 @@ impl Authority {
     /// Returns all recorded sessions; ended ones are kept for a week.
     ///
     /// # Errors
-    /// The register cannot be used.
-    pub fn sessions(&self) -> Result<Vec<SessionEntry>, RegisterError> {
-        Ok(self.register().read()?.sessions.values().cloned().collect())
+    /// The registry cannot be used.
+    pub fn sessions(&self) -> Result<Vec<SessionEntry>, RegistryError> {
+        Ok(self.registry().read()?.sessions.values().cloned().collect())
     }
 }

@@ -31,7 +31,7 @@ pub struct PinnedAuthority {
 /// The error if the server's chain contains no certificate with the fingerprint.
 #[derive(thiserror::Error)]
 #[error(
-    "the server is not the coordinator of this token or certificate: its authority is another; check the address"
+    "the server is not the coordinator of this token or certificate: its authority differs; check the address"
 )]
 struct AnotherAuthority;
 

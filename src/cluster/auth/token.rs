@@ -4,8 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::fingerprint::{Fingerprint, base32, from_base32};
-use super::registry::TokenId;
+use super::text::string_conversions;
 
 /// A token: the fingerprint of the authority, with which a newcomer authenticates the coordinator
 /// on first contact, and a secret of 200 random bits, with which the coordinator authenticates the
@@ -27,7 +29,9 @@ const SECRET_BYTES: usize = 25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The text does not begin like a token.
-    #[error("this is not a token; one begins with nqt1. and is printed by nqueens token create")]
+    #[error(
+        "this is not a token; a token begins with nqt1. and is printed by nqueens token create"
+    )]
     NoToken,
     /// The text does not have three parts.
     #[error("the token is incomplete; copy all of nqt1.FINGERPRINT.SECRET")]
@@ -57,7 +61,7 @@ impl Token {
         self.authority
     }
 
-    /// Returns the hash that the register stores, from which 200 random bits cannot be found.
+    /// Returns the hash that the registry stores, from which 200 random bits cannot be found.
     pub(super) fn hash(&self) -> Fingerprint {
         Fingerprint::of(&[b"nqueens-token/1 ".as_slice(), &self.secret].concat())
     }
@@ -103,6 +107,39 @@ impl fmt::Debug for Token {
     }
 }
 
+/// A token's public ID: the first 40 bits of its hash, in base 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenId([u8; 5]);
+
+/// The error for a text that is not a token ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a token ID has 8 letters of a-z and 2-7; nqueens token list shows the IDs")]
+pub struct TokenIdError;
+
+impl TokenId {
+    pub(super) fn of(hash: &[u8; 32]) -> Self {
+        let [a, b, c, d, e, ..] = *hash;
+        Self([a, b, c, d, e])
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = TokenIdError;
+
+    fn from_str(text: &str) -> Result<Self, TokenIdError> {
+        from_base32(text).map(Self).ok_or(TokenIdError)
+    }
+}
+
+string_conversions!(TokenId, TokenIdError);
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&base32(&self.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -116,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_read_as_it_is_written(token in token()) {
+        fn tokens_round_trip_through_text(token in token()) {
             let text = token.to_string();
             prop_assert_eq!(text.len(), 5 + 52 + 1 + 40);
             prop_assert_eq!(text.parse(), Ok(token.clone()));
@@ -134,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_token_or_one_clear_line(text in "(nqt1\\.)?[ -~]{0,99}") {
+        fn any_text_is_a_token_or_a_one_line_error(text in "(nqt1\\.)?[ -~]{0,99}") {
             if let Err(error) = text.parse::<Token>() {
                 prop_assert_eq!(error.to_string().lines().count(), 1);
             }
@@ -142,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_damaged_is_told() {
+    fn errors_name_the_missing_or_damaged_part() {
         let (fingerprint, secret) = ("a".repeat(52), "b".repeat(40));
         assert!(format!("nqt1.{fingerprint}.{secret}").parse::<Token>().is_ok());
         for (text, error) in [

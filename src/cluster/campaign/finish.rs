@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks::{Check, Depth};
-use super::leases::MOST_GRANTED;
+use super::event::{CampaignEvent, JobState};
+use super::job::Job;
 use super::reputation::OwnerId;
-use super::state::{Campaign, Event, Job, JobState};
+use super::state::Campaign;
+use super::sync::MOST_GRANTED;
 use super::units::{Stratum, WHOLE};
 use super::{UnitId, units};
 use crate::decomposition::JobHash;
@@ -67,7 +69,7 @@ impl Campaign {
 
     /// Advances the jobs whose units are all done. Returns the events for those that are now
     /// finished or disputed.
-    pub fn conclude(&mut self) -> Vec<Event> {
+    pub fn conclude(&mut self) -> Vec<CampaignEvent> {
         let mut events = Vec::new();
         let done: Vec<JobHash> = self
             .jobs
@@ -98,7 +100,7 @@ impl Campaign {
                 }
                 (false, _) => Some(JobState::Disputed),
             };
-            events.extend(state.map(|state| Event::JobState { job: hash, state }));
+            events.extend(state.map(|state| CampaignEvent::JobState { job: hash, state }));
         }
         events
     }
@@ -119,7 +121,7 @@ impl Campaign {
             .units
             .outcomes()
             .filter(|(_, outcome)| outcome.checker.is_none())
-            .map(|(unit, outcome)| (unit, (outcome.owner, outcome.fresh)))
+            .map(|(unit, outcome)| (unit, (outcome.owner, outcome.owner_was_new)))
             .collect();
         // No worker can predict the total of all units.
         let mut random = fastrand::Rng::with_seed(job.units.total().thirds() as u64);
@@ -139,12 +141,12 @@ impl Campaign {
         if job.stage == DisputeStage::Exhausted || job.checks.len() + job.checks.audits() > 0 {
             return;
         }
-        if Self::widen(job) {
+        if Self::recheck_unconfirmed(job) {
             return;
         }
         job.stage = DisputeStage::Confirmed;
         let by_workers =
-            |outcome: &units::Outcome| !outcome.audited && !is_coordinator(outcome.source);
+            |outcome: &units::UnitOutcome| !outcome.audited && !is_coordinator(outcome.source);
         let next: Vec<u64> = job
             .units
             .outcomes()
@@ -160,7 +162,7 @@ impl Campaign {
 
     /// Schedules a full check of every unit that is not fully confirmed. Returns whether there are
     /// any.
-    pub(super) fn widen(job: &mut Job) -> bool {
+    pub(super) fn recheck_unconfirmed(job: &mut Job) -> bool {
         let unconfirmed: Vec<u64> = job
             .units
             .outcomes()
@@ -176,12 +178,12 @@ impl Campaign {
     /// Schedules a recount of every unconfirmed unit of a job that has a wrong result.
     pub fn recount_all(&mut self, job: JobHash) {
         if let Some(job) = self.jobs.get_mut(&job) {
-            Self::widen(job);
+            Self::recheck_unconfirmed(job);
         }
     }
 
     /// Returns whether a unit's result was counted by the coordinator.
-    pub(super) fn is_own(&self, unit: UnitId) -> bool {
+    pub(super) fn is_by_coordinator(&self, unit: UnitId) -> bool {
         let outcome = self.jobs.get(&unit.job).and_then(|job| job.units.outcome(unit.unit));
         outcome.is_some_and(|outcome| self.reputation.is_coordinator(outcome.source))
     }

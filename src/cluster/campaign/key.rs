@@ -7,7 +7,7 @@ use std::ops::Range;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::lease::SubRangeSet;
+use super::assignment::SubRangeSet;
 use crate::decomposition::JobHash;
 
 /// A 256-bit secret.
@@ -20,9 +20,10 @@ impl fmt::Debug for CampaignKey {
     }
 }
 
-/// The scope of a lease. It is sent to the worker as a range followed by a message authentication
-/// code (the first 128 bits of an HMAC-SHA-256) over the range and everything else that the lease
-/// is bound to; the worker returns these bytes with its result.
+/// The scope of a lease. It is sent to the worker as a sealed token ([`CampaignKey::seal`]): this
+/// scope, followed by a message authentication code (the first 128 bits of an HMAC-SHA-256) over
+/// the scope and everything else that the lease is bound to. The worker returns the token with its
+/// result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) units: Range<u64>,
@@ -30,15 +31,15 @@ pub(super) struct Grant {
     pub(super) sub_ranges: SubRangeSet,
 }
 
-/// The properties besides its range that a grant is bound to.
+/// The properties besides its scope that a grant is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grantee<'a> {
     pub(super) attempt: u64,
     pub(super) worker: &'a str,
     pub(super) owner: &'a str,
     pub(super) job: &'a JobHash,
-    /// For a recount: the sum to be confirmed, in thirds. A different result in its place requires
-    /// a new lease.
+    /// For a recount: the sum to be confirmed, in [thirds](crate::decomposition). A different
+    /// result in its place requires a new lease.
     pub(super) thirds: Option<u128>,
 }
 
@@ -95,7 +96,7 @@ impl CampaignKey {
         std::array::from_fn(|i| mac[i])
     }
 
-    /// Returns the bytes of a grant, with its authentication code.
+    /// Returns a grant as a sealed token: its bytes with their authentication code.
     pub(super) fn seal(&self, grant: &Grant, grantee: &Grantee<'_>) -> Vec<u8> {
         let Grant { units, mirrored, sub_ranges } = grant;
         let mut bytes = Vec::with_capacity(RANGE_BYTES + 16);
@@ -108,7 +109,7 @@ impl CampaignKey {
         bytes
     }
 
-    /// Parses a grant. Returns `None` unless this key sealed it for this grantee.
+    /// Parses a sealed token. Returns `None` unless this key sealed it for this grantee.
     pub(super) fn open(&self, bytes: &[u8], grantee: &Grantee<'_>) -> Option<Grant> {
         let (range, code) = bytes.split_at_checked(RANGE_BYTES)?;
         // Constant time is unnecessary: each guess takes a call, and 2^127 calls are infeasible.
@@ -150,7 +151,7 @@ impl Draws {
     }
 
     /// Draws `some` distinct numbers below `all`, which is at most 32.
-    pub(super) fn some_of(&mut self, key: &CampaignKey, all: u32, some: u32) -> SubRangeSet {
+    pub(super) fn sample(&mut self, key: &CampaignKey, all: u32, some: u32) -> SubRangeSet {
         let mut random = fastrand::Rng::with_seed(self.bits(key));
         let chosen = random.choose_multiple(0..all.min(u32::BITS), some as usize);
         SubRangeSet::from_numbers(chosen).unwrap_or_default()
@@ -161,45 +162,4 @@ impl Draws {
 const RANGE_BYTES: usize = 8 + 8 + 1 + 4;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_grant_opens_for_its_grantee_alone() {
-        let key = CampaignKey::from_seed(1);
-        let job = JobHash::from_bytes([3; 16]);
-        let grantee = Grantee { attempt: 7, worker: "w", owner: "o", job: &job, thirds: Some(12) };
-        let grant =
-            Grant { units: 5..9, mirrored: true, sub_ranges: SubRangeSet::from_bits(0b1010) };
-        let bytes = key.seal(&grant, &grantee);
-        assert_eq!(key.open(&bytes, &grantee), Some(grant));
-        for other in [
-            Grantee { attempt: 8, ..grantee },
-            Grantee { worker: "v", ..grantee },
-            Grantee { worker: "wo", owner: "", ..grantee },
-            Grantee { job: &JobHash::from_bytes([4; 16]), ..grantee },
-            Grantee { thirds: Some(13), ..grantee },
-            Grantee { thirds: None, ..grantee },
-        ] {
-            assert_eq!(key.open(&bytes, &other), None, "{other:?}");
-        }
-        for at in 0..bytes.len() {
-            let mut forged = bytes.clone();
-            forged[at] ^= 1;
-            assert_eq!(key.open(&forged, &grantee), None, "byte {at}");
-        }
-        assert_eq!(key.open(&bytes[..20], &grantee), None);
-        assert_eq!(CampaignKey::from_seed(2).open(&bytes, &grantee), None);
-    }
-
-    #[test]
-    fn draws_are_even_and_depend_on_every_field() {
-        let key = CampaignKey::from_seed(1);
-        let draw = |i: u32| key.draw("check", &[&i.to_be_bytes()]);
-        let mean = (0..10_000).map(draw).sum::<f64>() / 10_000.0;
-        assert!((mean - 0.5).abs() < 0.02, "{mean}");
-        assert_eq!(draw(1), draw(1));
-        assert_ne!(key.draw("check", &[b"ab", b"c"]), key.draw("check", &[b"a", b"bc"]));
-        assert_ne!(key.draw("check", &[]), key.draw("audit", &[]));
-    }
-}
+mod tests;

@@ -2,11 +2,11 @@
 //! state machine without clock, disk or network; the time and the random seed are inputs.
 //!
 //! **At-least-once execution, exactly-once accounting.** Leases are volatile: they may be lost,
-//! expire or be granted twice, which costs only time. Only [`Event`]s count. A worker's report is
-//! first *validated* ([`Campaign::validate`]), which changes nothing and returns events. The
-//! coordinator writes these to its ledger; only then does it *apply* them ([`Campaign::apply`]) and
-//! answer the worker. Replaying the events of a ledger yields the same campaign, whatever crashed
-//! in between.
+//! expire or be granted twice, which costs only time. Only [`CampaignEvent`]s count. A worker's
+//! report is first *validated* ([`Campaign::validate`]), which changes nothing and returns events.
+//! The coordinator writes these to its ledger; only then does it *apply* them
+//! ([`Campaign::apply`]) and answer the worker. Replaying the events of a ledger yields the same
+//! campaign, whatever crashed in between.
 //!
 //! **No worker is trusted permanently, and none chooses which units it checks.** A share of all
 //! units is recounted, in part or in full, as a mirror image by a worker of another owner, which
@@ -16,32 +16,47 @@
 //! published value becomes disputed instead of finished. `docs/trust.md` describes the model and
 //! gives the figures.
 
+mod apply;
+mod arbiter_tasks;
+mod assignment;
 mod cells;
+mod check_plan;
 mod checks;
+mod event;
+mod failures;
 mod finish;
+mod grants;
+mod job;
 mod key;
-mod lease;
 mod leases;
+mod queries;
 mod reputation;
+mod reservations;
 mod rulings;
 mod settings;
 mod state;
+mod sync;
 mod unit_result;
 mod units;
 mod validate;
+mod workers;
 
+pub use arbiter_tasks::ArbiterTask;
+pub use assignment::{Assignment, HeldLease, SubRangeSet};
 pub use cells::{Cell, MOST_CELLS, UnitMap};
 pub use checks::{CheckPlan, Depth};
+pub use event::{CampaignEvent, JobState};
 pub use finish::DisputeStage;
 pub use key::CampaignKey;
-pub use lease::{Assignment, HeldLease, SubRangeSet};
-pub use leases::{SyncRequest, SyncResponse};
+pub use queries::{JobProgress, SourceShare};
 pub use reputation::COORDINATOR;
-pub use rulings::{ArbiterTask, Ruling};
+pub use rulings::Ruling;
 pub use settings::Settings;
-pub use state::{Campaign, Event, JobProgress, JobState, SourceShare, WorkerState};
+pub use state::Campaign;
+pub use sync::{SyncRequest, SyncResponse};
 pub use unit_result::{Source, UnitResult};
-pub use validate::{Validation, Verdict};
+pub use validate::{ResultVerdict, Validation};
+pub use workers::WorkerState;
 
 use std::fmt;
 

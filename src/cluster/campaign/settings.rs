@@ -21,8 +21,8 @@ pub struct Settings {
     pub poison_failures: u32,
     /// … if it failed on at least this many workers.
     pub poison_workers: usize,
-    /// Upper limit, in ms, of the predicted time of a lease, which rests on its worker's own report;
-    /// an idle worker may get a copy of slower leases. Holders that have had a unit for longer than
+    /// Upper limit, in ms, of the predicted time of a lease, which its worker reports itself; an
+    /// idle worker may get a copy of slower leases. Holders that have had a unit for longer than
     /// this do not count towards the limit of copies.
     pub patience_ms: u64,
     /// Units that others must confirm before an owner is no longer new, and the limit of

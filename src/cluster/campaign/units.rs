@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
-use super::lease::SubRangeSet;
 use super::reputation::OwnerId;
 use crate::tally::Tally;
 
 /// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum UnitStatus {
     /// Not leased, done or poisoned.
     Open,
     /// In at least one lease.
@@ -23,7 +23,7 @@ pub(super) enum Status {
 
 /// The result of a unit that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct UnitOutcome {
     pub(super) tally: Tally,
     /// Source of the result, by number.
     pub(super) source: u32,
@@ -39,14 +39,14 @@ pub(super) struct Outcome {
     pub(super) sub_ranges: u8,
     /// Whether the owner was new when the unit was counted; units of new owners are checked more
     /// often.
-    pub(super) fresh: bool,
+    pub(super) owner_was_new: bool,
     /// Whether the coordinator confirmed the whole unit.
     pub(super) audited: bool,
     /// Whether a worker of the same owner confirmed it.
     pub(super) self_checked: bool,
 }
 
-impl Outcome {
+impl UnitOutcome {
     /// Returns the share of the unit that others confirmed, in multiples of 1/[`WHOLE`].
     fn credit(&self) -> u64 {
         match self.sub_ranges {
@@ -76,7 +76,7 @@ pub(super) struct Stratum {
 
 /// The change of a unit's confirmation, for its owner's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Proof {
+pub(super) struct ConfirmationChange {
     pub(super) owner: OwnerId,
     pub(super) before: bool,
     pub(super) after: bool,
@@ -84,7 +84,7 @@ pub(super) struct Proof {
 
 /// A source's contribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct SourceCounts {
     /// Units in force that it counted first.
     pub(super) units: u64,
     /// Units among them that another source confirmed in full.
@@ -94,20 +94,20 @@ pub(super) struct Share {
 }
 
 /// Returns the counter of a cell for this status; open units have none.
-const fn counter(cell: &mut Cell, status: Status) -> Option<&mut u32> {
+const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
     match status {
-        Status::Open => None,
-        Status::Leased => Some(&mut cell.leased),
-        Status::Done => Some(&mut cell.done),
-        Status::Poisoned => Some(&mut cell.poisoned),
+        UnitStatus::Open => None,
+        UnitStatus::Leased => Some(&mut cell.leased),
+        UnitStatus::Done => Some(&mut cell.done),
+        UnitStatus::Poisoned => Some(&mut cell.poisoned),
     }
 }
 
 /// The units of a job.
 #[derive(Debug)]
 pub(super) struct Units {
-    status: Vec<Status>,
-    outcomes: Vec<Option<Outcome>>,
+    status: Vec<UnitStatus>,
+    outcomes: Vec<Option<UnitOutcome>>,
     /// Ranges of open units: first unit and length.
     open: BTreeMap<u64, u64>,
     done: u64,
@@ -118,7 +118,7 @@ pub(super) struct Units {
     self_checked: u64,
     total: Tally,
     /// By number of the source.
-    shares: BTreeMap<u32, Share>,
+    shares: BTreeMap<u32, SourceCounts>,
     /// By owner and whether it was new.
     strata: BTreeMap<(OwnerId, bool), Stratum>,
     map: UnitMap,
@@ -128,7 +128,7 @@ impl Units {
     pub(super) fn new(units: u64) -> Self {
         let count = usize::try_from(units).unwrap_or(usize::MAX);
         Self {
-            status: vec![Status::Open; count],
+            status: vec![UnitStatus::Open; count],
             outcomes: vec![None; count],
             open: if units > 0 { BTreeMap::from([(0, units)]) } else { BTreeMap::new() },
             done: 0,
@@ -150,7 +150,7 @@ impl Units {
     }
 
     /// Returns each source's contribution.
-    pub(super) fn shares(&self) -> impl Iterator<Item = (&u32, &Share)> {
+    pub(super) fn shares(&self) -> impl Iterator<Item = (&u32, &SourceCounts)> {
         self.shares.iter()
     }
 
@@ -158,7 +158,7 @@ impl Units {
     pub(super) fn poisoned_units(&self) -> impl Iterator<Item = u64> {
         (0..)
             .zip(&self.status)
-            .filter(|(_, status)| **status == Status::Poisoned)
+            .filter(|(_, status)| **status == UnitStatus::Poisoned)
             .map(|(unit, _)| unit)
     }
 
@@ -212,36 +212,36 @@ impl Units {
     }
 
     /// Returns the status of a unit, or `None` if there is no such unit.
-    pub(super) fn status(&self, unit: u64) -> Option<Status> {
+    pub(super) fn status(&self, unit: u64) -> Option<UnitStatus> {
         self.status.get(usize::try_from(unit).ok()?).copied()
     }
 
-    pub(super) fn outcome(&self, unit: u64) -> Option<&Outcome> {
+    pub(super) fn outcome(&self, unit: u64) -> Option<&UnitOutcome> {
         self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()
     }
 
     /// Returns the units that are done, with their results.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &Outcome)> {
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &UnitOutcome)> {
         (0..).zip(&self.outcomes).filter_map(|(unit, outcome)| Some((unit, outcome.as_ref()?)))
     }
 
-    fn set(&mut self, unit: u64, status: Status) {
+    fn set(&mut self, unit: u64, status: UnitStatus) {
         let index = unit as usize;
         let old = std::mem::replace(&mut self.status[index], status);
         if old == status {
             return;
         }
         match old {
-            Status::Open => self.remove_open(unit),
-            Status::Done => self.done -= 1,
-            Status::Poisoned => self.poisoned -= 1,
-            Status::Leased => {}
+            UnitStatus::Open => self.remove_open(unit),
+            UnitStatus::Done => self.done -= 1,
+            UnitStatus::Poisoned => self.poisoned -= 1,
+            UnitStatus::Leased => {}
         }
         match status {
-            Status::Open => self.insert_open(unit),
-            Status::Done => self.done += 1,
-            Status::Poisoned => self.poisoned += 1,
-            Status::Leased => {}
+            UnitStatus::Open => self.insert_open(unit),
+            UnitStatus::Done => self.done += 1,
+            UnitStatus::Poisoned => self.poisoned += 1,
+            UnitStatus::Leased => {}
         }
         self.map.change(unit, |cell| {
             if let Some(units) = counter(cell, old) {
@@ -254,13 +254,13 @@ impl Units {
     }
 
     /// Returns the range of open units that contains `unit`, as its first unit and length.
-    fn stretch(&self, unit: u64) -> Option<(u64, u64)> {
+    fn open_range(&self, unit: u64) -> Option<(u64, u64)> {
         let (&first, &length) = self.open.range(..=unit).next_back()?;
         (unit < first + length).then_some((first, length))
     }
 
     fn remove_open(&mut self, unit: u64) {
-        if let Some((first, length)) = self.stretch(unit) {
+        if let Some((first, length)) = self.open_range(unit) {
             self.open.remove(&first);
             if unit > first {
                 self.open.insert(first, unit - first);
@@ -297,7 +297,7 @@ impl Units {
         let (first, end) = self.open.iter().find_map(first_in)?;
         let end = avoid.range(first..end).next().copied().unwrap_or(end);
         let range = first..end.min(first.saturating_add(most.max(1)));
-        range.clone().for_each(|unit| self.set(unit, Status::Leased));
+        range.clone().for_each(|unit| self.set(unit, UnitStatus::Leased));
         Some(range)
     }
 
@@ -305,8 +305,8 @@ impl Units {
     pub(super) fn adopt(&mut self, range: Range<u64>) -> u64 {
         let mut adopted = 0;
         for unit in range {
-            if self.status(unit) == Some(Status::Open) {
-                self.set(unit, Status::Leased);
+            if self.status(unit) == Some(UnitStatus::Open) {
+                self.set(unit, UnitStatus::Leased);
                 adopted += 1;
             }
         }
@@ -317,8 +317,8 @@ impl Units {
     /// another lease contains them.
     pub(super) fn release(&mut self, range: Range<u64>, keep: impl Fn(u64) -> bool) {
         for unit in range {
-            if self.status(unit) == Some(Status::Leased) && !keep(unit) {
-                self.set(unit, Status::Open);
+            if self.status(unit) == Some(UnitStatus::Leased) && !keep(unit) {
+                self.set(unit, UnitStatus::Open);
             }
         }
     }
@@ -330,18 +330,18 @@ impl Units {
         unit: u64,
         tally: &Tally,
         (source, owner): (u32, OwnerId),
-        (sub_ranges, fresh): (u8, bool),
+        (sub_ranges, owner_was_new): (u8, bool),
     ) -> bool {
-        if !matches!(self.status(unit), Some(status) if status != Status::Done) {
+        if !matches!(self.status(unit), Some(status) if status != UnitStatus::Done) {
             return false;
         }
         if self.total.merge(tally).is_err() {
             return false;
         }
-        self.set(unit, Status::Done);
+        self.set(unit, UnitStatus::Done);
         self.shares.entry(source).or_default().units += 1;
-        self.strata.entry((owner, fresh)).or_default().units += 1;
-        self.outcomes[unit as usize] = Some(Outcome {
+        self.strata.entry((owner, owner_was_new)).or_default().units += 1;
+        self.outcomes[unit as usize] = Some(UnitOutcome {
             tally: *tally,
             source,
             owner,
@@ -349,7 +349,7 @@ impl Units {
             spots: SubRangeSet::default(),
             spot_owner: owner,
             sub_ranges,
-            fresh,
+            owner_was_new,
             audited: false,
             self_checked: false,
         });
@@ -357,26 +357,30 @@ impl Units {
     }
 
     /// Removes a result and opens the unit again. Returns the result.
-    pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
+    pub(super) fn void(&mut self, unit: u64) -> Option<UnitOutcome> {
         let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
         // A tally that was added can be subtracted.
-        self.total.take_back(&slot.tally).ok()?;
-        let standing = *slot;
+        self.total.subtract(&slot.tally).ok()?;
+        let result = *slot;
         self.unconfirm(unit);
         self.change(unit, |outcome| outcome.self_checked = false);
         let outcome = self.outcomes[unit as usize].take()?;
         if let Some(share) = self.shares.get_mut(&outcome.source) {
             share.units -= 1;
         }
-        if let Some(stratum) = self.strata.get_mut(&(outcome.owner, outcome.fresh)) {
+        if let Some(stratum) = self.strata.get_mut(&(outcome.owner, outcome.owner_was_new)) {
             stratum.units -= 1;
         }
-        self.set(unit, Status::Open);
-        Some(standing)
+        self.set(unit, UnitStatus::Open);
+        Some(result)
     }
 
     /// Changes a result's confirmations, and all counters derived from them.
-    fn change(&mut self, unit: u64, act: impl FnOnce(&mut Outcome)) -> Option<Proof> {
+    fn change(
+        &mut self,
+        unit: u64,
+        act: impl FnOnce(&mut UnitOutcome),
+    ) -> Option<ConfirmationChange> {
         let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.as_mut()?;
         let before = *outcome;
         act(outcome);
@@ -387,9 +391,9 @@ impl Units {
         adjust(&mut self.checked, before.checker.is_some(), after.checker.is_some());
         adjust(&mut self.audited, before.audited, after.audited);
         adjust(&mut self.spot_checked, !before.spots.is_empty(), !after.spots.is_empty());
-        let only_self = |outcome: &Outcome| outcome.self_checked && !outcome.is_proven();
+        let only_self = |outcome: &UnitOutcome| outcome.self_checked && !outcome.is_proven();
         adjust(&mut self.self_checked, only_self(&before), only_self(&after));
-        let stratum = self.strata.entry((after.owner, after.fresh)).or_default();
+        let stratum = self.strata.entry((after.owner, after.owner_was_new)).or_default();
         stratum.credit = stratum.credit + after.credit() - before.credit();
         if before.checker != after.checker {
             let mut share = |checker: u32, by: i64| {
@@ -407,11 +411,20 @@ impl Units {
                 None => cell.verified -= 1,
             });
         }
-        Some(Proof { owner: after.owner, before: before.is_proven(), after: after.is_proven() })
+        Some(ConfirmationChange {
+            owner: after.owner,
+            before: before.is_proven(),
+            after: after.is_proven(),
+        })
     }
 
     /// Records that source `checker` confirmed the whole unit, and whether it is the coordinator.
-    pub(super) fn confirm(&mut self, unit: u64, checker: u32, coordinator: bool) -> Option<Proof> {
+    pub(super) fn confirm(
+        &mut self,
+        unit: u64,
+        checker: u32,
+        coordinator: bool,
+    ) -> Option<ConfirmationChange> {
         self.change(unit, |outcome| {
             outcome.checker = Some(checker);
             outcome.audited = coordinator;
@@ -424,7 +437,7 @@ impl Units {
         unit: u64,
         sub_ranges: SubRangeSet,
         owner: OwnerId,
-    ) -> Option<Proof> {
+    ) -> Option<ConfirmationChange> {
         self.change(unit, |outcome| {
             outcome.spots = outcome.spots.union(sub_ranges);
             outcome.spot_owner = owner;
@@ -432,12 +445,12 @@ impl Units {
     }
 
     /// Records that a unit's own owner confirmed it.
-    pub(super) fn confirm_by_owner(&mut self, unit: u64) -> Option<Proof> {
+    pub(super) fn confirm_by_owner(&mut self, unit: u64) -> Option<ConfirmationChange> {
         self.change(unit, |outcome| outcome.self_checked = true)
     }
 
     /// Removes all confirmations of a unit by others.
-    pub(super) fn unconfirm(&mut self, unit: u64) -> Option<Proof> {
+    pub(super) fn unconfirm(&mut self, unit: u64) -> Option<ConfirmationChange> {
         self.change(unit, |outcome| {
             outcome.checker = None;
             outcome.audited = false;
@@ -447,149 +460,18 @@ impl Units {
 
     /// Poisons a unit that is not done.
     pub(super) fn poison(&mut self, unit: u64) {
-        if matches!(self.status(unit), Some(Status::Open | Status::Leased)) {
-            self.set(unit, Status::Poisoned);
+        if matches!(self.status(unit), Some(UnitStatus::Open | UnitStatus::Leased)) {
+            self.set(unit, UnitStatus::Poisoned);
         }
     }
 
     /// Opens a poisoned unit.
     pub(super) fn revive(&mut self, unit: u64) {
-        if self.status(unit) == Some(Status::Poisoned) {
-            self.set(unit, Status::Open);
+        if self.status(unit) == Some(UnitStatus::Poisoned) {
+            self.set(unit, UnitStatus::Open);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::tally::Residues;
-
-    fn tally(solutions: u64) -> Tally {
-        let mut tally = Tally::default();
-        tally.add(3, solutions, Residues::of(solutions.into()), 1).expect("a small sum");
-        tally
-    }
-
-    /// Records a result of a source that is its own owner.
-    fn finish(units: &mut Units, unit: u64, solutions: u64, source: u32) -> bool {
-        units.finish(unit, &tally(solutions), (source, source), (32, unit.is_multiple_of(2)))
-    }
-
-    #[test]
-    fn a_result_is_entered_once_and_can_be_taken_back() {
-        let mut units = Units::new(3);
-        assert!(
-            finish(&mut units, 1, 7, 0)
-                && !finish(&mut units, 1, 7, 0)
-                && !finish(&mut units, 3, 1, 0)
-        );
-        assert_eq!((units.done(), units.open(), units.total().thirds()), (1, 2, 21));
-        units.confirm(1, 4, false);
-        assert_eq!(units.checked(), 1);
-        assert_eq!(units.take_back(1).map(|o| o.tally), Some(tally(7)));
-        assert_eq!(
-            (units.done(), units.open(), units.total().thirds(), units.checked()),
-            (0, 3, 0, 0)
-        );
-        assert_eq!(*units.total(), Tally::default());
-    }
-
-    /// Computes the map from the state of each unit.
-    fn naive_cells(units: &Units) -> Vec<Cell> {
-        let mut cells =
-            vec![Cell::default(); units.len().div_ceil(units.map.units_per_cell()) as usize];
-        for unit in 0..units.len() {
-            let cell = &mut cells[(unit / units.map.units_per_cell()) as usize];
-            match units.status(unit).expect("there is one") {
-                Status::Open => {}
-                Status::Leased => cell.leased += 1,
-                Status::Done => cell.done += 1,
-                Status::Poisoned => cell.poisoned += 1,
-            }
-            cell.verified +=
-                u32::from(units.outcome(unit).is_some_and(|outcome| outcome.checker.is_some()));
-        }
-        cells
-    }
-
-    proptest! {
-        #[test]
-        fn the_map_is_what_a_look_at_each_unit_gives(
-            (count, steps) in (1u64..10_000).prop_flat_map(|count| {
-                (Just(count), proptest::collection::vec((0u8..9, 0..count), 0..80))
-            }),
-        ) {
-            let mut units = Units::new(count);
-            let mut last = units.map().clone();
-            for (what, unit) in steps {
-                match what {
-                    0 => drop(units.lease(unit, &BTreeSet::new())),
-                    1 => units.release(unit / 2..unit, |_| false),
-                    2 | 3 => drop(finish(&mut units, unit, unit, 1)),
-                    4 => drop(units.take_back(unit)),
-                    5 => units.poison(unit),
-                    6 => drop(units.confirm(unit, 2, unit % 3 == 0)),
-                    7 => drop(units.unconfirm(unit)),
-                    _ => units.revive(unit),
-                }
-                // Maps with the same number of changes are equal.
-                let same = units.map().cells() == last.cells();
-                prop_assert!(same || units.map().changes() != last.changes());
-                last = units.map().clone();
-            }
-            let map = units.map();
-            prop_assert_eq!(map.cells(), naive_cells(&units));
-            prop_assert!(map.cells().len() as u64 <= super::super::MOST_CELLS);
-            let sizes: u64 = (0..map.cells().len()).map(|cell| map.size(cell)).sum();
-            prop_assert_eq!((sizes, map.units()), (count, count));
-        }
-
-        #[test]
-        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..10, 0u64..12), 0..60)) {
-            let mut units = Units::new(12);
-            for (what, unit) in steps {
-                match what {
-                    0 => {
-                        let avoid = BTreeSet::from([unit / 2, unit / 3]);
-                        let range = units.lease(unit, &avoid);
-                        prop_assert!(range.is_none_or(|range| avoid.iter().all(|unit| !range.contains(unit))));
-                    }
-                    1 => units.release(unit / 2..unit, |_| false),
-                    2 => drop(finish(&mut units, unit, unit, 1)),
-                    3 => drop(units.take_back(unit)),
-                    4 => units.poison(unit),
-                    5 => drop(units.confirm(unit, 2, unit % 3 == 0)),
-                    6 => drop(units.unconfirm(unit)),
-                    7 => drop(units.confirm_spots(unit, SubRangeSet::from_bits(5 << unit), 2)),
-                    8 => drop(units.confirm_by_owner(unit)),
-                    _ => units.revive(unit),
-                }
-                let open: Vec<u64> = (0..12).filter(|&u| units.status(u) == Some(Status::Open)).collect();
-                let stretches: Vec<u64> = units.open.iter().flat_map(|(&f, &l)| f..f + l).collect();
-                prop_assert_eq!(&open, &stretches);
-                prop_assert!(units.open.iter().zip(units.open.iter().skip(1)).all(|((f, l), (g, _))| f + l < *g));
-                let done = (0..12).filter(|&u| units.status(u) == Some(Status::Done)).count() as u64;
-                prop_assert_eq!(done, units.done());
-                let mut total = Tally::default();
-                units.outcomes().for_each(|(_, o)| total.merge(&o.tally).expect("a small sum"));
-                prop_assert_eq!(&total, units.total());
-                let share = |source| units.shares.get(&source).copied().unwrap_or_default();
-                let checked = |by: u32| units.outcomes().filter(|(_, o)| o.checker == Some(by)).count() as u64;
-                prop_assert_eq!((share(1).units, share(1).confirmed), (done, checked(2)));
-                prop_assert_eq!((share(2).confirmations, units.checked()), (checked(2), checked(2)));
-                let count = |which: &dyn Fn(&Outcome) -> bool| {
-                    units.outcomes().filter(|(_, outcome)| which(outcome)).count() as u64
-                };
-                prop_assert_eq!(units.audited(), count(&|o| o.audited));
-                prop_assert_eq!(units.spot_checked(), count(&|o| !o.spots.is_empty()));
-                prop_assert_eq!(units.self_checked(), count(&|o| o.self_checked && !o.is_proven()));
-                let credit: u64 = units.outcomes().map(|(_, o)| o.credit()).sum();
-                prop_assert_eq!(units.strata().map(|(_, s)| s.credit).sum::<u64>(), credit);
-                prop_assert_eq!(units.strata().map(|(_, s)| s.units).sum::<u64>(), done);
-            }
-        }
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@ type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
 const fn quota(per_s: u32, burst: u32) -> Quota {
     let (Some(per_s), Some(burst)) = (NonZeroU32::new(per_s), NonZeroU32::new(burst)) else {
-        panic!("a quota of nothing")
+        panic!("the quota must be positive")
     };
     Quota::per_second(per_s).allow_burst(burst)
 }
@@ -27,7 +27,7 @@ const fn quota(per_s: u32, burst: u32) -> Quota {
 /// The rate limit of a known caller. A worker with short units makes several calls per second.
 const CALLS: Quota = quota(100, 400);
 /// The rate limit per network address of calls that enrol or lack valid credentials.
-const STRANGERS: Quota = quota(5, 100);
+const ANONYMOUS_CALLS: Quota = quota(5, 100);
 
 /// The caller of an RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Access {
     /// `None` if callers need no credentials.
     authority: Option<Arc<Authority>>,
     calls: Limiter<String>,
-    strangers: Limiter<IpAddr>,
+    anonymous_calls: Limiter<IpAddr>,
 }
 
 /// Returns the peer of the connection, or `None` for a call from within the process.
@@ -68,7 +68,7 @@ pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
 }
 
 /// Returns the certificate (DER) that the peer presented.
-pub(super) fn shown<T>(request: &Request<T>) -> Option<Arc<[u8]>> {
+pub(super) fn presented_certificate<T>(request: &Request<T>) -> Option<Arc<[u8]>> {
     peer(request)?.certificate.clone()
 }
 
@@ -77,7 +77,7 @@ impl Access {
         Self {
             authority,
             calls: RateLimiter::hashmap(CALLS),
-            strangers: RateLimiter::hashmap(STRANGERS),
+            anonymous_calls: RateLimiter::hashmap(ANONYMOUS_CALLS),
         }
     }
 
@@ -99,7 +99,7 @@ impl Access {
             let (name, role) = (name.to_string(), *role);
             let forbidden = AccessError::Forbidden { role, action };
             return match role.may(action) {
-                true => self.within_quota(Caller::self_owned(name)),
+                true => self.check_quota(Caller::self_owned(name)),
                 false => Err(Status::permission_denied(forbidden.to_string())),
             };
         }
@@ -107,12 +107,12 @@ impl Access {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
             let name: Name =
                 claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
-            return self.within_quota(Caller::self_owned(name.to_string()));
+            return self.check_quota(Caller::self_owned(name.to_string()));
         }
-        match self.authorize(shown(request).as_deref(), action) {
-            Ok(caller) => self.within_quota(caller),
+        match self.authorize(presented_certificate(request).as_deref(), action) {
+            Ok(caller) => self.check_quota(caller),
             Err(status) if status.code() == Code::Unauthenticated => {
-                self.stranger(request)?;
+                self.check_anonymous_quota(request)?;
                 Err(status)
             }
             Err(status) => Err(status),
@@ -131,8 +131,8 @@ impl Access {
             Ok(Identity { name, owner, .. }) => {
                 Ok(Caller { name: name.into(), owner: owner.into() })
             }
-            Err(AccessError::Register(error)) => {
-                tracing::error!("nobody is let in: {error}");
+            Err(AccessError::Registry(error)) => {
+                tracing::error!("no caller is admitted: {error}");
                 Err(Status::unavailable("try again later"))
             }
             // The clock was set back: the caller should renew, not give up.
@@ -145,24 +145,24 @@ impl Access {
     }
 
     /// Checks the rate limit of callers without credentials.
-    pub(super) fn stranger<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        let within = self.strangers.check_key(&network(address(request)));
+    pub(super) fn check_anonymous_quota<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let within = self.anonymous_calls.check_key(&network(address(request)));
         within.map_err(|_| {
             Status::resource_exhausted("too many calls without credentials; try again later")
         })
     }
 
-    fn within_quota(&self, caller: Caller) -> Result<Caller, Status> {
+    fn check_quota(&self, caller: Caller) -> Result<Caller, Status> {
         match self.calls.check_key(&caller.name) {
             Ok(()) => Ok(caller),
-            Err(_) => Err(Status::resource_exhausted("too many calls; wait a little")),
+            Err(_) => Err(Status::resource_exhausted("too many calls; try again later")),
         }
     }
 
     /// Forgets callers that have not called recently.
-    pub(super) fn tidy(&self) {
+    pub(super) fn forget_idle(&self) {
         self.calls.retain_recent();
-        self.strangers.retain_recent();
+        self.anonymous_calls.retain_recent();
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use crate::cluster::auth::{KeyRequest, Role};
 
     #[test]
-    fn a_callers_owner_is_who_enrolled_it_and_where_nobody_enrols_itself() {
+    fn the_owner_of_a_caller_comes_from_its_token_or_is_the_caller_itself_without_an_authority() {
         let open = Access::new(None);
         let caller = open.admit(&Request::new(()), Action::Sync, "w1").expect("trusted");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
@@ -184,7 +184,7 @@ mod tests {
         inside
             .extensions_mut()
             .insert(InProcessCaller { name: name.clone(), role: Role::Operator });
-        let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
+        let caller = open.admit(&inside, Action::Submit, "").expect("authorised");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
 
         let folder = std::env::temp_dir().join(format!("nqueens-access-{}", std::process::id()));
@@ -201,7 +201,7 @@ mod tests {
                 authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
             let der =
                 CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
-            let caller = access.authorize(Some(&der), Action::Sync).expect("let in");
+            let caller = access.authorize(Some(&der), Action::Sync).expect("authorised");
             let expected = owner.map_or(format!("token:{}", token.id()), ToString::to_string);
             assert_eq!((caller.name, caller.owner), (worker.to_string(), expected));
         }

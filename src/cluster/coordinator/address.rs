@@ -24,7 +24,10 @@ pub struct AddressFile {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressFileError {
     /// There is no address file.
-    #[error("no coordinator runs in {path}; start one with nqueens coordinator --data {path}", path = .0.display())]
+    #[error(
+        "no coordinator runs in {path}; start one with nqueens coordinator --data {path}",
+        path = .0.display()
+    )]
     NotRunning(PathBuf),
     /// The file cannot be read or parsed.
     #[error("{path} cannot be read: {1}", path = .0.display())]

@@ -24,7 +24,7 @@ pub(super) struct Assigned {
 
 /// The outcome of a task.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct ArbiterAnswer {
     pub(super) task: ArbiterTask,
     /// The ruling, or the reason that the arbiter cannot decide.
     pub(super) ruling: Result<Ruling, String>,
@@ -36,7 +36,7 @@ pub(super) struct Answer {
 /// # Errors
 /// Returns an error if the thread cannot be spawned.
 pub(super) fn start(
-    mut answer: impl FnMut(Answer) + Send + 'static,
+    mut answer: impl FnMut(ArbiterAnswer) + Send + 'static,
 ) -> std::io::Result<mpsc::Sender<Assigned>> {
     let (sender, tasks) = mpsc::channel::<Assigned>();
     let work = move || {
@@ -55,7 +55,7 @@ pub(super) fn start(
                 device: "cpu".to_owned(),
                 build: BUILD.to_owned(),
             };
-            answer(Answer { task, ruling, source });
+            answer(ArbiterAnswer { task, ruling, source });
         }
     };
     std::thread::Builder::new().name("arbiter".to_owned()).spawn(work)?;
@@ -95,7 +95,8 @@ fn count(
         let differ = image_differs(&itself, &sums);
         if let Some((one, other)) = differ {
             return Err(format!(
-                "{second} counts {one} thirds, {first} in the mirror {other}: this machine is not to be trusted"
+                "{second} counts {one} thirds, but {first} counts {other} in the mirror image: \
+                 this machine cannot be trusted"
             ));
         }
         sums = itself;
@@ -143,7 +144,7 @@ mod tests {
     use crate::engine::plan_for_campaign;
 
     #[test]
-    fn the_arbiter_counts_what_the_oracle_counts() {
+    fn the_arbiter_counts_the_known_totals() {
         for piece in [Piece::Queen, Piece::Rook] {
             let decomposition = plan_for_campaign(&Problem::empty(piece, 8)).expect("small");
             let decomposition = Arc::new(decomposition);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_is_woken_for_its_worker_alone_and_nothing_of_it_stays() {
+    async fn a_call_is_woken_for_its_worker_only_and_leaves_no_entry() {
         let calls = Arc::new(WaitingCalls::default());
         let (mut one, mut other) = (calls.register("one"), calls.register("other"));
         calls.wake("nobody");

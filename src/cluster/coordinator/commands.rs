@@ -2,10 +2,11 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::name;
 use super::arbiter;
 use super::plan::Planned;
-use crate::cluster::campaign::{JobState, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict};
+use crate::cluster::campaign::{
+    JobState, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
+};
 use crate::cluster::protocol::v1;
 use crate::decomposition::{Job, JobHash};
 
@@ -16,38 +17,40 @@ pub(super) enum Unavailable {
     #[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
     Ledger,
     /// The worker has not synced since the coordinator started.
-    #[error("this coordinator has just started and does not know the worker yet; sync first")]
+    #[error(
+        "this coordinator has not received a sync from this worker since it started; sync first"
+    )]
     SyncFirst,
 }
 
 /// The reason that a request about a job failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StateError {
-    #[error("no job begins with '{0}'; nqueens jobs lists those that there are")]
+    #[error("no job begins with '{0}'; nqueens jobs lists all jobs")]
     NoSuchJob(String),
-    #[error("{1} jobs begin with '{0}'; write more digits")]
+    #[error("{1} jobs begin with '{0}'; give more digits")]
     Ambiguous(String, usize),
-    #[error("job {0} is {1}; it cannot be {2} any more")]
+    #[error("job {0} is {1}; it cannot be {2} now")]
     Over(JobHash, &'static str, &'static str),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// A file of a proof cannot be used.
-    #[error("the folder of the proof cannot be used: {0}")]
+    #[error("the directory of the proof cannot be used: {0}")]
     Unwritten(String),
-    #[error("job {0} is {1}; its certificate is there once it is finished")]
+    #[error("job {0} is {1}; its certificate is available once it is finished")]
     Unproved(JobHash, &'static str),
 }
 
 impl StateError {
-    /// Creates the error for a job that cannot change from state `before` to `state` any more.
+    /// Creates the error for a job that cannot change from state `before` to `state` now.
     pub(super) const fn over(job: JobHash, before: JobState, state: JobState) -> Self {
-        Self::Over(job, name(before), name(state))
+        Self::Over(job, before.name(), state.name())
     }
 }
 
 /// Information that a worker reports about itself, for display.
 #[derive(Clone, Debug, Default)]
-pub(super) struct About {
+pub(super) struct WorkerDetails {
     pub(super) build: String,
     pub(super) address: String,
     pub(super) devices: Vec<v1::Device>,
@@ -55,7 +58,7 @@ pub(super) struct About {
 
 /// The answer to a sync.
 #[derive(Clone, Debug)]
-pub(super) struct Synced {
+pub(super) struct SyncReply {
     pub(super) response: SyncResponse,
     /// The jobs of the leases.
     pub(super) jobs: Vec<Job>,
@@ -66,47 +69,47 @@ pub(super) struct Synced {
 
 /// The result of a submission.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Submitted {
+pub(super) struct SubmitReply {
     pub(super) known: bool,
     pub(super) state: JobState,
     pub(super) priority: i32,
 }
 
 /// The channel of a reply.
-pub(super) type Reply<T> = oneshot::Sender<T>;
+pub(super) type ReplySender<T> = oneshot::Sender<T>;
 
 /// A request to the campaign actor.
 #[derive(Debug)]
 pub(super) enum Request {
-    Complete(Vec<UnitResult>, Reply<Result<Vec<Verdict>, Unavailable>>),
-    Sync(SyncRequest, About, Reply<Synced>),
+    Complete(Vec<UnitResult>, ReplySender<Result<Vec<ResultVerdict>, Unavailable>>),
+    Sync(SyncRequest, WorkerDetails, ReplySender<SyncReply>),
     Fail {
         unit: UnitId,
         attempt: u64,
         worker: String,
         reason: String,
         unsuited: bool,
-        reply: Reply<Result<(), Unavailable>>,
+        reply: ReplySender<Result<(), Unavailable>>,
     },
     /// Asks whether a check of sub-ranges is reserved for a worker.
-    IsCheckKept(String, Reply<bool>),
+    HasReservedCheck(String, ReplySender<bool>),
     Submit {
         planned: Planned,
         priority: i32,
         submitter: String,
-        reply: Reply<Result<Submitted, Unavailable>>,
+        reply: ReplySender<Result<SubmitReply, Unavailable>>,
     },
     SetState {
         job: String,
         state: JobState,
         /// The name of the person who requested the change.
         by: String,
-        reply: Reply<Result<(JobHash, JobState), StateError>>,
+        reply: ReplySender<Result<(JobHash, JobState), StateError>>,
     },
     Drain {
         worker: String,
         by: String,
-        reply: Reply<Result<bool, Unavailable>>,
+        reply: ReplySender<Result<bool, Unavailable>>,
     },
     /// Reports that a worker gave a wrong answer.
     ReportMisbehaviour {
@@ -116,27 +119,27 @@ pub(super) enum Request {
     Release {
         worker: String,
         by: String,
-        reply: Reply<Result<bool, Unavailable>>,
+        reply: ReplySender<Result<bool, Unavailable>>,
     },
-    Status(String, Reply<v1::StatusResponse>),
+    Status(String, ReplySender<v1::StatusResponse>),
     /// Asks for the map of a job; without cells if the caller has this version.
     UnitMap {
         job: String,
         version: u64,
-        reply: Reply<Result<v1::UnitMapResponse, StateError>>,
+        reply: ReplySender<Result<v1::UnitMapResponse, StateError>>,
     },
     /// Asks for the progress of a job after a time, in ms since 1970.
     History {
         job: String,
         after_ms: u64,
-        reply: Reply<Result<v1::HistoryResponse, StateError>>,
+        reply: ReplySender<Result<v1::HistoryResponse, StateError>>,
     },
-    Workers(Reply<v1::WorkersResponse>),
-    Ruling(arbiter::Answer),
+    Workers(ReplySender<v1::WorkersResponse>),
+    Ruling(arbiter::ArbiterAnswer),
     Tick,
     /// Asks the actor to process the requests before this one and to end.
     Stop,
 }
 
 /// A handle to the campaign actor.
-pub(super) type Handle = mpsc::Sender<Request>;
+pub(super) type ActorHandle = mpsc::Sender<Request>;

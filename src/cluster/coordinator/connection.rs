@@ -27,7 +27,7 @@ pub(super) struct PeerInfo {
 }
 
 impl PeerInfo {
-    /// Records that a call was allowed. This extends the life of a connection without a
+    /// Records that a call was allowed. This extends the lifetime of a connection without a
     /// certificate.
     pub(super) fn call_allowed(&self) {
         if let Some(expiry) = &self.expiry {
@@ -59,18 +59,18 @@ impl Expiry {
 pub(super) struct Connection<S> {
     accepted: Accepted<S>,
     expiry: Option<Arc<Expiry>>,
-    /// Runs until the preface has arrived; without a certificate, for the whole life of the
+    /// Runs until the preface has arrived; without a certificate, for the whole lifetime of the
     /// connection.
     timer: Option<Pin<Box<Sleep>>>,
     received: u64,
 }
 
 impl<S> Connection<S> {
-    /// Wraps a connection. Without a certificate, it lives for `after_call` after each allowed
+    /// Wraps a connection. Without a certificate, it stays open for `after_call` after each allowed
     /// call.
     pub(super) fn new(accepted: Accepted<S>, after_call: Duration) -> Self {
         let timer = Some(Box::pin(tokio::time::sleep_until(accepted.deadline)));
-        let expiry = matches!(accepted.identity, Identity::Stranger)
+        let expiry = matches!(accepted.identity, Identity::Anonymous)
             .then(|| Arc::new(Expiry { at: Mutex::new(accepted.deadline), after_call }));
         Self { accepted, expiry, timer, received: 0 }
     }
@@ -112,7 +112,7 @@ impl<S> Connected for Connection<S> {
     fn connect_info(&self) -> PeerInfo {
         let certificate = match &self.accepted.identity {
             Identity::Certified(der) => Some(Arc::clone(der)),
-            Identity::Stranger | Identity::Trusted => None,
+            Identity::Anonymous | Identity::Trusted => None,
         };
         PeerInfo { address: self.accepted.from, certificate, expiry: self.expiry.clone() }
     }
@@ -159,7 +159,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
-    use crate::cluster::net::{Holder, KeyedQuota, Overflow};
+    use crate::cluster::net::{KeyedQuota, Overflow, QuotaKey};
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -170,7 +170,7 @@ mod tests {
         let (near, far) = duplex(1024);
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
         let quota = KeyedQuota::new(1, 1, Overflow::Refuse);
-        let guard = quota.acquire(Holder::Address(from.ip())).expect("room");
+        let guard = quota.acquire(QuotaKey::Address(from.ip())).expect("room");
         let accepted = Accepted { stream: near, identity, from, deadline, guard };
         (Connection::new(accepted, HOUR), far)
     }
@@ -190,26 +190,26 @@ mod tests {
     }
 
     /// Returns a deadline that has passed.
-    async fn over() -> Instant {
+    async fn expired() -> Instant {
         let deadline = Instant::now();
         tokio::time::sleep(Duration::from_millis(5)).await;
         deadline
     }
 
     #[tokio::test]
-    async fn a_stranger_lives_until_its_deadline_whatever_it_sends_and_longer_after_a_call() {
-        let (mut silent, mut far) = connection(Identity::Stranger, Instant::now() + HOUR);
+    async fn an_anonymous_connection_ends_at_its_deadline_unless_a_call_was_allowed() {
+        let (mut silent, mut far) = connection(Identity::Anonymous, Instant::now() + HOUR);
         assert!(read(&mut silent).is_none(), "there is time");
         far.write_all(&[7; 100]).await.expect("room");
-        assert_eq!(read(&mut silent).expect("there").expect("read"), 100);
+        assert_eq!(read(&mut silent).expect("it exists").expect("read"), 100);
         assert!(read(&mut silent).is_none(), "there is time");
 
-        let (mut late, mut far) = connection(Identity::Stranger, over().await);
+        let (mut late, mut far) = connection(Identity::Anonymous, expired().await);
         far.write_all(&[7; 100]).await.expect("room");
         assert!(is_timed_out(read(&mut late)));
         assert!(is_timed_out(read(&mut late)), "once more");
 
-        let (mut allowed, _far) = connection(Identity::Stranger, over().await);
+        let (mut allowed, _far) = connection(Identity::Anonymous, expired().await);
         allowed.connect_info().call_allowed();
         assert!(read(&mut allowed).is_none(), "another hour");
         let left = allowed.timer.as_ref().expect("it ends").deadline() - Instant::now();
@@ -217,17 +217,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_known_has_until_its_deadline_for_the_preface_and_is_then_left_alone() {
+    async fn a_known_peer_has_a_deadline_for_the_preface_only() {
         for identity in [Identity::Trusted, Identity::Certified(Arc::from([1_u8]))] {
-            let (mut late, mut far) = connection(identity.clone(), over().await);
+            let (mut late, mut far) = connection(identity.clone(), expired().await);
             far.write_all(&[7; 23]).await.expect("room");
             assert!(is_timed_out(read(&mut late)));
             let (mut begun, mut far) = connection(identity, Instant::now() + HOUR);
             far.write_all(&[7; 23]).await.expect("room");
-            assert_eq!(read(&mut begun).expect("there").expect("read"), 23);
+            assert_eq!(read(&mut begun).expect("it exists").expect("read"), 23);
             assert!(begun.timer.is_some());
             far.write_all(&[7; 1]).await.expect("room");
-            assert_eq!(read(&mut begun).expect("there").expect("read"), 1);
+            assert_eq!(read(&mut begun).expect("it exists").expect("read"), 1);
             assert!(begun.timer.is_none(), "the preface is there");
         }
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::now_ms;
+use crate::cluster::campaign::{JobState, UnitId};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
 
@@ -35,6 +36,49 @@ impl OperatorEvent {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
     }
 
+    /// Creates the event of a submission.
+    pub(super) fn job_submitted(job: JobHash, text: &str, submitter: &str) -> Self {
+        let text = format!("job {job} is submitted{}: {text}", by(submitter));
+        Self::info(EventKind::Submitted, text).of_job(job)
+    }
+
+    /// Creates the event of a job that entered a state, requested by `who` if that is not empty.
+    pub(super) fn job_state(job: JobHash, state: JobState, who: &str) -> Self {
+        let text = format!("job {job} is {}{}", state.name(), by(who));
+        let event = match state {
+            JobState::Finished => Self::info(EventKind::Finished, text),
+            JobState::Disputed => Self::error(EventKind::Disputed, text),
+            JobState::Running | JobState::Paused | JobState::Cancelled => {
+                Self::info(EventKind::State, text)
+            }
+        };
+        event.of_job(job)
+    }
+
+    /// Creates the event of a unit that was set aside.
+    pub(super) fn unit_poisoned(unit: UnitId, reason: &str) -> Self {
+        let text = format!("{unit} is set aside: {reason}");
+        Self::error(EventKind::Poisoned, text).of_job(unit.job)
+    }
+
+    /// Creates the event of a quarantine.
+    pub(super) fn worker_quarantined(worker: &str, reason: &str) -> Self {
+        let text = format!("worker {worker} is in quarantine: {reason}");
+        Self::error(EventKind::Quarantined, text).of_worker(worker)
+    }
+
+    /// Creates the event of a release from quarantine.
+    pub(super) fn worker_released(worker: &str, who: &str) -> Self {
+        let text = format!("worker {worker} is released from quarantine{}", by(who));
+        Self::info(EventKind::Released, text).of_worker(worker)
+    }
+
+    /// Creates the event of a worker that was drained.
+    pub(super) fn worker_drained(worker: &str, who: &str) -> Self {
+        let text = format!("worker {worker} is drained and gets no more work{}", by(who));
+        Self::info(EventKind::Draining, text).of_worker(worker)
+    }
+
     /// Sets the job that the event concerns.
     pub(super) fn of_job(self, job: JobHash) -> Self {
         Self { job: Some(job), ..self }
@@ -44,6 +88,11 @@ impl OperatorEvent {
     pub(super) fn of_worker(self, worker: &str) -> Self {
         Self { worker: worker.to_owned(), ..self }
     }
+}
+
+/// Returns ", by anna", or an empty text if nobody is named.
+fn by(who: &str) -> String {
+    if who.is_empty() { String::new() } else { format!(", by {who}") }
 }
 
 /// The latest events. Clones are cheap and share the events.
@@ -67,12 +116,12 @@ impl EventLog {
     }
 
     /// Adds an event that happened now.
-    pub(super) fn note(&self, operator_event: OperatorEvent) {
-        self.note_at(now_ms(), operator_event);
+    pub(super) fn add(&self, operator_event: OperatorEvent) {
+        self.add_at(now_ms(), operator_event);
     }
 
     /// Adds an event that happened at a given time, in ms since 1970.
-    pub(super) fn note_at(&self, at_ms: u64, operator_event: OperatorEvent) {
+    pub(super) fn add_at(&self, at_ms: u64, operator_event: OperatorEvent) {
         let OperatorEvent { kind, level, job, worker, text } = operator_event;
         // Text from a worker must not add lines to the log.
         let text =
@@ -107,27 +156,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_kept_and_each_is_told_once() {
+    fn the_latest_events_are_kept_and_each_is_returned_once() {
         let event_log = EventLog::start(1_800_000_000_000);
-        let note = |number: usize| {
-            event_log
-                .note(OperatorEvent::info(EventKind::Joined, format!("worker {number}\nis here")));
+        let add = |number: usize| {
+            event_log.add(OperatorEvent::info(
+                EventKind::Joined,
+                format!("worker {number}\nhas joined"),
+            ));
         };
-        (0..3).for_each(note);
+        (0..3).for_each(add);
         let first = event_log.after(0);
         assert_eq!(
             first.iter().map(|event| &event.text[..]).collect::<Vec<_>>(),
-            ["worker 0 is here", "worker 1 is here", "worker 2 is here"]
+            ["worker 0 has joined", "worker 1 has joined", "worker 2 has joined"]
         );
         assert!(event_log.after(first[2].number).is_empty());
-        (3..MOST_EVENTS + 5).for_each(note);
+        (3..MOST_EVENTS + 5).for_each(add);
         let rest = event_log.after(first[2].number);
-        assert_eq!((rest.len(), &rest[0].text[..]), (MOST_EVENTS, "worker 5 is here"));
+        assert_eq!((rest.len(), &rest[0].text[..]), (MOST_EVENTS, "worker 5 has joined"));
         assert!(rest.windows(2).all(|two| two[0].number + 1 == two[1].number));
         assert!(rest[MOST_EVENTS - 1].number < 1 << 53, "a double holds it");
         // A later run.
         let later = EventLog::start(1_800_000_000_000 + 60_000);
-        later.note(OperatorEvent::info(EventKind::Started, "again"));
+        later.add(OperatorEvent::info(EventKind::Started, "again"));
         assert!(later.after(0)[0].number > rest[MOST_EVENTS - 1].number);
     }
 }

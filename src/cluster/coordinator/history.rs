@@ -1,8 +1,8 @@
-//! The progress of a job over its whole life, with as many points as a chart needs.
+//! The progress of a job from its submission on, with as many points as a chart needs.
 
 /// The progress of a job at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct HistorySample {
     /// The time, in ms since 1970.
     pub(super) at_ms: u64,
     /// Units counted.
@@ -15,7 +15,7 @@ pub(super) struct Point {
 /// dropped and the interval is doubled.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    points: Vec<Point>,
+    points: Vec<HistorySample>,
     step_ms: u64,
 }
 
@@ -32,7 +32,7 @@ impl Default for History {
 impl History {
     /// Creates the history of a job from its ledger: when it was submitted, and when its units were
     /// counted and confirmed, in any order. All times are in ms since 1970.
-    pub(super) fn of_the_past(
+    pub(super) fn from_ledger(
         submitted_ms: u64,
         mut done: Vec<u64>,
         mut verified: Vec<u64>,
@@ -49,7 +49,7 @@ impl History {
         let steps = (last_ms - submitted_ms).div_ceil(history.step_ms);
         history.points = (0..=steps)
             .map(|step| submitted_ms + step * history.step_ms)
-            .map(|at_ms| Point {
+            .map(|at_ms| HistorySample {
                 at_ms,
                 done: until(&done, at_ms),
                 verified: until(&verified, at_ms),
@@ -59,7 +59,7 @@ impl History {
     }
 
     /// Adds a point if one is due.
-    pub(super) fn observe(&mut self, point: Point) {
+    pub(super) fn observe(&mut self, point: HistorySample) {
         if self.points.last().is_some_and(|last| point.at_ms < last.at_ms + self.step_ms) {
             return;
         }
@@ -75,7 +75,7 @@ impl History {
     }
 
     /// Returns the points after a time, in ms since 1970, in chronological order.
-    pub(super) fn after(&self, after_ms: u64) -> &[Point] {
+    pub(super) fn after(&self, after_ms: u64) -> &[HistorySample] {
         &self.points[self.points.partition_point(|point| point.at_ms <= after_ms)..]
     }
 }
@@ -87,14 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_week_fits_and_begins_where_it_began() {
+    fn a_history_of_a_week_fits_and_keeps_its_first_point() {
         let mut history = History::default();
         for second in (0..7 * 86_400_u64).step_by(2) {
-            history.observe(Point { at_ms: second * 1000, done: second, verified: second / 2 });
+            history.observe(HistorySample {
+                at_ms: second * 1000,
+                done: second,
+                verified: second / 2,
+            });
         }
         let points = history.after(0);
         assert!((MOST_POINTS / 2 - 1..=MOST_POINTS).contains(&points.len()), "{}", points.len());
-        assert_eq!(history.points[0], Point { at_ms: 0, done: 0, verified: 0 });
+        assert_eq!(history.points[0], HistorySample { at_ms: 0, done: 0, verified: 0 });
         let last = points[points.len() - 1].at_ms;
         assert!(last >= 7 * 86_400_000 - 2 * history.step_ms, "{last}");
         assert!(
@@ -104,14 +108,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_past_is_told_as_it_was(
+        fn a_history_from_a_ledger_is_exact_at_its_points(
             submitted_ms in 0u64..1_000_000,
             done in proptest::collection::vec(0u64..400_000_000, 0..200),
             confirmed in 0usize..200,
         ) {
             let done: Vec<u64> = done.into_iter().map(|after| submitted_ms + after).collect();
             let verified: Vec<u64> = done.iter().copied().take(confirmed).collect();
-            let history = History::of_the_past(submitted_ms, done.clone(), verified.clone());
+            let history = History::from_ledger(submitted_ms, done.clone(), verified.clone());
             prop_assert!(history.points.len() <= MOST_POINTS);
             for point in &history.points {
                 let until = |times: &[u64]| times.iter().filter(|&&time| time <= point.at_ms).count() as u64;

@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::cluster::campaign::{Campaign, JobState, Verdict};
+use crate::cluster::campaign::{Campaign, JobState, ResultVerdict};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabel {
@@ -25,11 +25,11 @@ struct WorkerLabel {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerdictLabel {
-    verdict: Judged,
+    verdict: VerdictKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum Judged {
+enum VerdictKind {
     Accepted,
     Duplicate,
     Conflict,
@@ -40,7 +40,7 @@ enum Judged {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabel {
-    call: &'static str,
+    call: String,
     code: &'static str,
 }
 
@@ -112,7 +112,7 @@ impl Metrics {
 
     fn register(&mut self) {
         let r = &mut self.registry;
-        r.register("results", "Results that workers reported, by verdict", self.results.clone());
+        r.register("results", "Results reported by workers, by verdict", self.results.clone());
         r.register("calls", "Calls, by name and gRPC code", self.calls.clone());
         r.register("ledger_entries", "Entries written to the ledger", self.entries.clone());
         let (name, help) = ("ledger_append", "Time until a batch was durable");
@@ -120,50 +120,53 @@ impl Metrics {
         let (name, help) = ("sync", "Time until a worker's sync was answered");
         r.register_with_unit(name, help, Unit::Seconds, self.sync_s.clone());
         r.register("ledger_ok", "1 while the ledger can be written", self.ledger_ok.clone());
-        r.register("workers", "Workers heard of in the time of a lease", self.workers.clone());
+        r.register(
+            "workers",
+            "Workers that synced within the lifetime of a lease",
+            self.workers.clone(),
+        );
         r.register("workers_quarantined", "Workers in quarantine", self.quarantined.clone());
         r.register("job_units", "Units of the job", self.units.clone());
         r.register("job_units_done", "Units counted", self.units_done.clone());
-        let help =
-            "Units that another owner or the coordinator counted again as a whole, and confirmed";
+        let help = "Units that another owner or the coordinator recounted in full and confirmed";
         r.register("job_units_verified", help, self.units_verified.clone());
-        let help = "Units that the coordinator itself counted again as a whole, and confirmed";
+        let help = "Units that the coordinator itself recounted in full and confirmed";
         r.register("job_units_audited", help, self.units_audited.clone());
-        let help = "Units of which another owner or the coordinator counted a part again, and confirmed it";
+        let help =
+            "Units of which another owner or the coordinator recounted a part and confirmed it";
         r.register("job_units_spot_checked", help, self.units_spot_checked.clone());
         r.register("job_units_poisoned", "Units set aside", self.units_poisoned.clone());
         r.register(
             "job_units_open",
-            "Units that nobody counts at the moment",
+            "Units that are not leased, counted or set aside",
             self.units_open.clone(),
         );
-        r.register("job_disputes", "Units of which two results differ", self.disputes.clone());
-        r.register("job_recounts_due", "Recounts that are due", self.recounts_due.clone());
-        r.register("job_running", "1 while the job is counted", self.running.clone());
-        let help =
-            "1 while the job's total is disputed: units are counted again, or nothing more can be";
+        r.register("job_disputes", "Units with two different results", self.disputes.clone());
+        r.register("job_recounts_due", "Recounts that are pending", self.recounts_due.clone());
+        r.register("job_running", "1 while the job is being counted", self.running.clone());
+        let help = "1 while the total of the job is disputed";
         r.register("job_disputed", help, self.disputed.clone());
-        let help = "Units a second that the worker measured, over all jobs";
+        let help = "Units per second as measured by the worker, over all jobs";
         r.register("worker_units_per_second", help, self.units_per_s.clone());
         r.register(
             "worker_units_done",
-            "Units since the coordinator started",
+            "Units counted since the coordinator started",
             self.worker_units.clone(),
         );
         r.register("worker_units_held", "Units in the worker's leases", self.worker_held.clone());
-        let help = "When the worker was heard of last, in seconds since 1970";
+        let help = "Time of the last sync of the worker, in seconds since 1970";
         r.register("worker_seen", help, self.worker_seen.clone());
     }
 
     /// Counts a validated result, once it is durable.
-    pub(super) fn judged(&self, verdict: Verdict) {
+    pub(super) fn validated(&self, verdict: ResultVerdict) {
         let verdict = match verdict {
-            Verdict::Accepted => Judged::Accepted,
-            Verdict::Duplicate => Judged::Duplicate,
-            Verdict::Conflict => Judged::Conflict,
-            Verdict::StaleJob => Judged::StaleJob,
-            Verdict::Refused => Judged::Refused,
-            Verdict::Quarantined => Judged::Quarantined,
+            ResultVerdict::Accepted => VerdictKind::Accepted,
+            ResultVerdict::Duplicate => VerdictKind::Duplicate,
+            ResultVerdict::Conflict => VerdictKind::Conflict,
+            ResultVerdict::StaleJob => VerdictKind::StaleJob,
+            ResultVerdict::Refused => VerdictKind::Refused,
+            ResultVerdict::Quarantined => VerdictKind::Quarantined,
         };
         self.results.get_or_create(&VerdictLabel { verdict }).inc();
     }
@@ -175,8 +178,8 @@ impl Metrics {
     }
 
     /// Counts an answered call.
-    pub(super) fn called(&self, call: &'static str, code: &'static str) {
-        self.calls.get_or_create(&CallLabel { call, code }).inc();
+    pub(super) fn called(&self, call: &str, code: &'static str) {
+        self.calls.get_or_create(&CallLabel { call: call.to_owned(), code }).inc();
     }
 
     /// Records the time until a sync was answered.
@@ -186,9 +189,15 @@ impl Metrics {
 
     /// Updates the gauges from the campaign. Workers that have been silent for `lease_ms` are
     /// removed.
-    pub(super) fn observe(&self, campaign: &Campaign, trouble: bool, now_ms: u64, lease_ms: u64) {
+    pub(super) fn sample(
+        &self,
+        campaign: &Campaign,
+        has_trouble: bool,
+        now_ms: u64,
+        lease_ms: u64,
+    ) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        self.ledger_ok.set(i64::from(!trouble));
+        self.ledger_ok.set(i64::from(!has_trouble));
         self.quarantined.set(whole(campaign.quarantined().len() as u64));
         for hash in campaign.jobs() {
             let Some(progress) = campaign.progress(&hash) else { continue };
@@ -231,7 +240,7 @@ impl Metrics {
     }
 
     /// Returns whether the ledger could be written at the last update.
-    pub(super) fn is_well(&self) -> bool {
+    pub(super) fn is_ledger_ok(&self) -> bool {
         self.ledger_ok.get() != 0
     }
 
@@ -250,12 +259,12 @@ mod tests {
     use crate::cluster::campaign::{CampaignKey, Settings};
 
     #[test]
-    fn what_happened_is_in_the_text() {
+    fn all_metrics_are_in_the_text() {
         let metrics = Metrics::new();
-        metrics.judged(Verdict::Accepted);
-        metrics.judged(Verdict::Accepted);
+        metrics.validated(ResultVerdict::Accepted);
+        metrics.validated(ResultVerdict::Accepted);
         metrics.appended(2, Duration::from_millis(3));
-        metrics.observe(
+        metrics.sample(
             &Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0)),
             false,
             0,

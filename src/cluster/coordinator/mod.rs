@@ -18,38 +18,42 @@ mod access;
 mod actor;
 mod address;
 mod arbiter;
-mod books;
+mod call_metrics;
 mod calls;
 mod clock;
 mod commands;
 mod connection;
+mod disputes;
 mod event_log;
 mod history;
+mod job_info;
+mod ledger_entries;
+mod ledger_handle;
 mod metrics;
 mod notifier;
-mod pace;
+mod observers;
+mod operator_credentials;
+mod options;
 mod plan;
 mod proofs;
+mod replay;
 mod secret;
 mod serve;
 mod service;
 mod status;
-mod troubles;
+mod throughput;
+mod timelines;
+mod worker_directory;
+mod write_failures;
 
 pub use crate::cluster::net::{ConnectionLimits, PoolLimits};
+pub use crate::cluster::protocol::now_ms;
 pub use address::{AddressFile, AddressFileError};
 pub use notifier::Notify;
-pub use serve::{BoundAddress, InProcessService, Options, ServeError, serve};
-pub use service::Service;
+pub use options::{BoundAddress, CoordinatorOptions, InProcessService, ServeError};
+pub use serve::serve;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Returns the current time, in ms since 1970.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// Returns the path of the ledger in the data directory of a coordinator.
 pub fn ledger_file(data: &Path) -> PathBuf {

@@ -24,7 +24,7 @@ pub struct Notify {
 /// The kind of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum NotificationKind {
     /// A job is finished.
     Finished,
     /// The total of a job is impossible or contradicts the published value.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 /// A notification.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Notification {
-    pub(super) kind: Kind,
+    pub(super) kind: NotificationKind,
     /// The name of the job, if the notification concerns one.
     pub(super) job: Option<String>,
     /// The name of the worker, if the notification concerns one.
@@ -67,20 +67,20 @@ impl Notifier {
             return Ok(Self::default());
         }
         let (sender, notifications) = mpsc::sync_channel::<Notification>(MOST_WAITING);
-        std::thread::Builder::new().name("news".into()).spawn(move || {
-            for notifications in notifications {
-                notify.tell(&notifications);
+        std::thread::Builder::new().name("notifications".into()).spawn(move || {
+            for notification in notifications {
+                notify.deliver(&notification);
             }
         })?;
         Ok(Self { sender: Some(sender) })
     }
 
     /// Queues a notification.
-    pub(super) fn tell(&self, notifications: Notification) {
+    pub(super) fn send(&self, notification: Notification) {
         if let Some(sender) = &self.sender
-            && let Err(error) = sender.try_send(notifications)
+            && let Err(error) = sender.try_send(notification)
         {
-            tracing::warn!("news are not told: {error}");
+            tracing::warn!("a notification was dropped: {error}");
         }
     }
 }
@@ -88,45 +88,45 @@ impl Notifier {
 #[cfg(test)]
 impl Notifier {
     /// Creates a notifier and the receiver of its notifications.
-    pub(super) fn heard() -> (Self, mpsc::Receiver<Notification>) {
+    pub(super) fn for_test() -> (Self, mpsc::Receiver<Notification>) {
         let (sender, notifications) = mpsc::sync_channel(64);
         (Self { sender: Some(sender) }, notifications)
     }
 }
 
 impl Notify {
-    fn tell(&self, notifications: &Notification) {
-        let json = serde_json::to_string(notifications).expect("strings serialise");
+    fn deliver(&self, notification: &Notification) {
+        let json = serde_json::to_string(notification).expect("strings serialise");
         if let Some(command) = &self.command
-            && let Err(error) = run(command, notifications, &json, PATIENCE)
+            && let Err(error) = run(command, notification, &json, TIMEOUT)
         {
-            tracing::warn!("the command for news failed: {error}");
+            tracing::warn!("the notification command failed: {error}");
         }
         if let Some(url) = &self.url
             && let Err(error) = post(url, &json)
         {
-            tracing::warn!("news could not be posted: {error}");
+            tracing::warn!("a notification could not be posted: {error}");
         }
     }
 }
 
 /// The time limit of a command, or of one attempt to post.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn run(
     command: &str,
-    notifications: &Notification,
+    notification: &Notification,
     json: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<()> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let kind = serde_json::to_value(notifications.kind).ok();
+    let kind = serde_json::to_value(notification.kind).ok();
     let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
     let mut shell = Command::new(shell);
     shell
         .args([flag, command])
         .env("NQUEENS_NEWS_KIND", kind)
-        .env("NQUEENS_NEWS_TEXT", &notifications.text)
+        .env("NQUEENS_NEWS_TEXT", &notification.text)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -138,17 +138,17 @@ fn run(
         // The command need not read its input.
         let _ = input.write_all(json.as_bytes()).and_then(|()| input.write_all(b"\n"));
     }
-    wait(&mut child, patience)
+    wait(&mut child, timeout)
 }
 
-fn wait(child: &mut Child, patience: Duration) -> io::Result<()> {
+fn wait(child: &mut Child, timeout: Duration) -> io::Result<()> {
     let began = Instant::now();
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(io::Error::other(status.to_string())),
-            None if began.elapsed() > patience => {
-                end(child);
+            None if began.elapsed() > timeout => {
+                kill(child);
                 return Err(io::ErrorKind::TimedOut.into());
             }
             None => std::thread::sleep(Duration::from_millis(50)),
@@ -157,7 +157,7 @@ fn wait(child: &mut Child, patience: Duration) -> io::Result<()> {
 }
 
 /// Kills a command and, on Unix, all processes that are still in its group.
-fn end(child: &mut Child) {
+fn kill(child: &mut Child) {
     #[cfg(unix)]
     {
         use rustix::process::{Signal, kill_process_group};
@@ -170,7 +170,7 @@ fn end(child: &mut Child) {
 fn post(url: &str, json: &str) -> Result<(), ureq::Error> {
     /// The number of attempts: a server may be unavailable for a moment.
     const TRIES: u32 = 3;
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build();
+    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
     let agent = ureq::Agent::new_with_config(config);
     let mut tries = 1;
     loop {
@@ -188,15 +188,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_takes_too_long_is_ended_with_all_that_it_has_started() {
+    fn a_command_that_takes_too_long_is_killed_with_its_child_processes() {
         let late = std::env::temp_dir().join(format!("nqueens-late-{}", std::process::id()));
         let command = format!("(sleep 1; touch '{}') & sleep 1000", late.display());
-        let notifications =
-            Notification { kind: Kind::Trouble, job: None, worker: None, text: "late".into() };
-        let error = run(&command, &notifications, "{}", Duration::from_millis(1))
+        let notification = Notification {
+            kind: NotificationKind::Trouble,
+            job: None,
+            worker: None,
+            text: "late".into(),
+        };
+        let error = run(&command, &notification, "{}", Duration::from_millis(1))
             .expect_err("it takes long");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         std::thread::sleep(Duration::from_millis(1500));
-        assert!(!late.exists(), "something went on");
+        assert!(!late.exists(), "a child process survived");
     }
 }

@@ -1,4 +1,4 @@
-//! Planning of submitted jobs. Workers plan a job again from its text and get the same units.
+//! Planning of submitted jobs. Workers derive the same units from the text of the job.
 
 use std::sync::Arc;
 

@@ -26,7 +26,9 @@ pub(super) fn campaign_key(ledger: &Path) -> io::Result<CampaignKey> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     if let Err(error) = write_private(&path, &bytes) {
-        tracing::warn!("leases will not outlive this start of the coordinator: {error}");
+        tracing::warn!(
+            "the campaign key cannot be saved, so leases will not survive a restart: {error}"
+        );
     }
     Ok(CampaignKey::from_bytes(bytes))
 }

@@ -4,15 +4,15 @@
 use prost::Message;
 
 use super::actor::CampaignActor;
-use super::books::JobInfo;
 use super::commands::StateError;
-use super::history::Point;
+use super::disputes::{describe_dispute, dispute_stage};
+use super::history::HistorySample;
+use super::job_info::JobInfo;
 use super::now_ms;
 use crate::cluster::campaign::{DisputeStage, JobProgress, SourceShare};
 use crate::cluster::protocol::v1::{Device, WorkerStatus};
 use crate::cluster::protocol::{BUILD, v1};
 use crate::decomposition::JobHash;
-use crate::oeis;
 
 impl CampaignActor {
     /// Returns the status of the jobs whose names begin with `digits`, in order of submission.
@@ -23,8 +23,8 @@ impl CampaignActor {
             .map(|(&job, info)| (job, info))
             .filter(|(job, _)| job.to_string().starts_with(digits))
             .collect();
-        let is_asked_for = !digits.is_empty() && named.len() == 1;
-        let most_sources = if is_asked_for { MOST_SOURCES_OF_ONE } else { MOST_SOURCES_OF_EACH };
+        let is_single = !digits.is_empty() && named.len() == 1;
+        let most_sources = if is_single { MOST_SOURCES_OF_ONE } else { MOST_SOURCES_OF_EACH };
         let mut jobs: Vec<v1::JobStatus> = named
             .into_iter()
             .filter_map(|(job, info)| {
@@ -42,36 +42,11 @@ impl CampaignActor {
             jobs,
             now_ms: now_ms(),
             workers: u32::try_from(workers).unwrap_or(u32::MAX),
-            trouble: self.trouble.clone().unwrap_or_default(),
+            trouble: self.ledger.trouble().unwrap_or_default().to_owned(),
             build: BUILD.to_owned(),
             proofs: Vec::new(),
             lease_ms,
         }
-    }
-
-    /// Describes what is wrong with the total of a job and what is being done about it. Returns an
-    /// empty text if the job is not disputed.
-    pub(super) fn dispute(&self, job: &JobHash) -> String {
-        let known =
-            self.dispute_stage(job).zip(self.jobs.get(job)).zip(self.campaign.progress(job));
-        known.map(|((stage, info), progress)| dispute(stage, info, &progress)).unwrap_or_default()
-    }
-
-    /// Returns the stage of the dispute about the total of a job. A dispute is not exhausted while
-    /// anything is still counted for it.
-    fn dispute_stage(&self, job: &JobHash) -> Option<DisputeStage> {
-        let (stage, progress) =
-            self.campaign.dispute_stage(job).zip(self.campaign.progress(job))?;
-        let is_counted =
-            progress.done < progress.units || progress.checks_due + progress.disputes > 0;
-        let is_over = stage == DisputeStage::Exhausted;
-        Some(if is_over && is_counted { DisputeStage::Unconfirmed } else { stage })
-    }
-
-    /// Returns the disputed jobs for which nothing more can be recounted.
-    pub(super) fn exhausted_disputes(&self) -> Vec<JobHash> {
-        let is_exhausted = |job: &JobHash| self.dispute_stage(job) == Some(DisputeStage::Exhausted);
-        self.campaign.jobs().filter(is_exhausted).collect()
     }
 
     fn job_status(
@@ -81,22 +56,19 @@ impl CampaignActor {
         progress: &JobProgress,
         most_sources: usize,
     ) -> v1::JobStatus {
-        let totals = self.file().and_then(|file| file.totals(&job)).unwrap_or_default();
-        let dispute = self.dispute(&job);
+        let totals = self.ledger.file().and_then(|file| file.totals(&job)).unwrap_or_default();
+        let dispute = describe_dispute(&self.campaign, &self.jobs, &job);
         let mut notes: Vec<String> = Vec::new();
         notes.extend(Some(dispute.clone()).filter(|dispute| !dispute.is_empty()));
         if progress.disputes > 0 {
             notes.push(format!(
-                "results of {} units differ; the arbiter counts them",
+                "units with two different results: {}; the arbiter is counting them",
                 progress.disputes
             ));
         }
-        let undecided = self.undecided.iter().filter(|(unit, _)| unit.job == job);
-        notes.extend(undecided.take(MOST_NOTES).map(|(unit, why)| {
-            format!(
-                "two results for unit {} differ, and the arbiter cannot decide: {why}",
-                unit.unit
-            )
+        let undecided = self.disputes.undecided(job).take(MOST_NOTES);
+        notes.extend(undecided.map(|(unit, why)| {
+            format!("two results for unit {unit} differ, and the arbiter cannot decide: {why}")
         }));
         notes.extend(
             info.poison
@@ -113,8 +85,10 @@ impl CampaignActor {
                 .map(|(worker, why)| format!("{worker} is in quarantine: {why}")),
         );
         notes.truncate(MOST_NOTES);
-        notes.iter_mut().for_each(|note| cut(note, MOST_NOTE_LETTERS));
-        let left = || self.left(&job, progress.done, progress.units - progress.done);
+        notes.iter_mut().for_each(|note| truncate(note, MOST_NOTE_LETTERS));
+        let steady_ms = self.clock.now_ms();
+        let (done, open) = (progress.done, progress.units - progress.done);
+        let left = || self.timelines.left(&job, steady_ms, done, open);
         v1::JobStatus {
             job: job.to_bytes().into(),
             text: info.job.to_string(),
@@ -131,7 +105,7 @@ impl CampaignActor {
             checks_due: progress.checks_due,
             disputes: progress.disputes,
             total: Some((&progress.total).into()),
-            units_per_s: self.units_per_s(&job, progress.done),
+            units_per_s: self.timelines.units_per_s(&job, steady_ms, done),
             counting_s: progress.counting_s,
             checking_s: progress.checking_s,
             spot_checked: progress.spot_checked,
@@ -140,7 +114,7 @@ impl CampaignActor {
             assurance: self.campaign.assurance(&job),
             audits_due: progress.audits_due,
             dispute,
-            dispute_exhausted: self.dispute_stage(&job) == Some(DisputeStage::Exhausted),
+            dispute_exhausted: dispute_stage(&self.campaign, &job) == Some(DisputeStage::Exhausted),
             sources: sources(self.campaign.shares(&job), most_sources),
             agreements: totals.recounts - totals.disagreements,
             disagreements: totals.disagreements,
@@ -189,9 +163,8 @@ impl CampaignActor {
         after_ms: u64,
     ) -> Result<v1::HistoryResponse, StateError> {
         let job = self.find(digits)?;
-        let points =
-            self.histories.get(&job).map(|history| history.after(after_ms)).unwrap_or_default();
-        let point = |point: &Point| v1::HistoryPoint {
+        let points = self.timelines.history(&job, after_ms);
+        let point = |point: &HistorySample| v1::HistoryPoint {
             at_ms: point.at_ms,
             done: point.done,
             verified: point.verified,
@@ -214,20 +187,20 @@ impl CampaignActor {
             shown.sort_by_key(|&(name, _)| name);
         }
         let workers = shown.into_iter().map(|(name, worker)| {
-            let about = self.about.get(name).cloned().unwrap_or_default();
+            let details = self.workers.details(name);
             let (units, confirmed) = records.get(name).copied().unwrap_or_default();
             bounded(v1::WorkerStatus {
                 name: name.clone(),
-                build: about.build,
+                build: details.build,
                 capacity: worker.capacity,
                 kernels: worker.kernels.clone(),
-                devices: about.devices,
+                devices: details.devices,
                 seen_ms: now_ms.saturating_sub(steady_ms.saturating_sub(worker.seen_ms)),
                 draining: worker.draining,
                 units_done: worker.units_done,
                 held: held.get(name).copied().unwrap_or(0),
                 quarantined: self.campaign.quarantined().get(name).cloned().unwrap_or_default(),
-                address: about.address,
+                address: details.address,
                 owner: worker.owner.clone(),
                 units_per_s: worker.units_per_s.values().fold(0.0, |sum, rate| sum + rate),
                 units,
@@ -236,29 +209,6 @@ impl CampaignActor {
         });
         v1::WorkersResponse { workers: workers.collect() }
     }
-}
-
-/// Describes what is wrong with the total of a job and what is being done about it.
-fn dispute(stage: DisputeStage, info: &JobInfo, progress: &JobProgress) -> String {
-    let wrong = match (progress.total.solutions(), oeis::published(info.job.problem())) {
-        _ if progress.done < progress.units => {
-            "results were found to be wrong and taken back".to_owned()
-        }
-        (Err(error), _) => format!("the total cannot be right: {error}"),
-        (Ok(found), Some(published)) => {
-            format!("the total {found} contradicts the published value {published}")
-        }
-        (Ok(_), None) => "the total was disputed".to_owned(),
-    };
-    let done = match stage {
-        DisputeStage::Unconfirmed => "units that nobody has confirmed are being counted again",
-        DisputeStage::Confirmed => "the coordinator counts again what only workers have confirmed",
-        DisputeStage::Exhausted => {
-            "the coordinator itself has counted every unit again and confirmed it: the published value or this program \
-             is wrong; please report it"
-        }
-    };
-    format!("{wrong}; {done}")
 }
 
 /// Scales `units` of `all` to a byte. Returns 0 only for none and 255 only for all.
@@ -292,7 +242,7 @@ fn sources(mut shares: Vec<SourceShare>, most: usize) -> Vec<v1::SourceStatus> {
     }
     let row = |SourceShare { source, units, confirmed, confirmations }: SourceShare| {
         let name = |mut name: String| {
-            cut(&mut name, MOST_NAME_LETTERS);
+            truncate(&mut name, MOST_NAME_LETTERS);
             name
         };
         v1::SourceStatus {
@@ -313,12 +263,12 @@ fn sources(mut shares: Vec<SourceShare>, most: usize) -> Vec<v1::SourceStatus> {
 fn bounded(mut worker: v1::WorkerStatus) -> v1::WorkerStatus {
     let WorkerStatus { name, build, kernels, devices, quarantined, address, owner, .. } =
         &mut worker;
-    [name, build, address, owner].into_iter().for_each(|name| cut(name, MOST_NAME_LETTERS));
-    kernels.iter_mut().for_each(|kernel| cut(kernel, MOST_NAME_LETTERS));
+    [name, build, address, owner].into_iter().for_each(|name| truncate(name, MOST_NAME_LETTERS));
+    kernels.iter_mut().for_each(|kernel| truncate(kernel, MOST_NAME_LETTERS));
     for Device { id, name, kernel, fault, .. } in devices {
-        [id, name, kernel, fault].into_iter().for_each(|name| cut(name, MOST_NAME_LETTERS));
+        [id, name, kernel, fault].into_iter().for_each(|name| truncate(name, MOST_NAME_LETTERS));
     }
-    cut(quarantined, MOST_NOTE_LETTERS);
+    truncate(quarantined, MOST_NOTE_LETTERS);
     while worker.encoded_len() > MOST_WORKER_BYTES
         && !(worker.devices.is_empty() && worker.kernels.is_empty())
     {
@@ -333,7 +283,7 @@ fn bounded(mut worker: v1::WorkerStatus) -> v1::WorkerStatus {
 }
 
 /// Truncates a text to `most` characters.
-fn cut(text: &mut String, most: usize) {
+fn truncate(text: &mut String, most: usize) {
     if let Some((end, _)) = text.char_indices().nth(most) {
         text.truncate(end);
     }
@@ -355,160 +305,4 @@ const MOST_WORKERS: usize = 4096;
 const MOST_WORKER_BYTES: usize = 8 << 10;
 
 #[cfg(test)]
-mod tests {
-    use super::super::actor::tests::{actor, done, source};
-    use super::super::commands::About;
-    use super::*;
-    use crate::cluster::campaign::{Event, JobState, Source, SyncRequest, UnitId};
-
-    /// Returns a name of the maximum length, made of the characters that take the most bytes.
-    fn long(number: u64) -> String {
-        format!("{number:07}") + &"\u{10ffff}".repeat(62)
-    }
-
-    #[test]
-    fn a_status_is_small_whatever_workers_call_themselves() {
-        const SOURCES: u64 = 5_000;
-        let mut kept = actor("many-sources");
-        let job = kept.submit(SOURCES + 1);
-        for unit in 0..=SOURCES {
-            // One source has counted twice as many units as any other.
-            let name = long(unit.min(SOURCES - 1));
-            let source = Source {
-                worker: name.clone(),
-                owner: name.clone(),
-                kernel: name.clone(),
-                device: name.clone(),
-                build: name,
-            };
-            kept.actor.campaign.apply(&done(UnitId { job, unit }, 1, source));
-        }
-        for number in 0..100 {
-            let (worker, reason) = (long(number), "lied ".repeat(2_000));
-            kept.actor.campaign.apply(&Event::WorkerQuarantined { worker, reason, widen: false });
-            let info = kept.actor.jobs.get_mut(&job).expect("it was submitted");
-            info.poison.insert(number, "failed ".repeat(2_000));
-        }
-        for (digits, most) in [(job.to_string(), 256), (String::new(), 16)] {
-            let status = kept.status(&digits);
-            assert!(status.encoded_len() < 1 << 20, "{} bytes", status.encoded_len());
-            let [job] = &status.jobs[..] else { panic!("one job") };
-            assert_eq!(job.sources.len(), most);
-            // No unit is lost, and the largest source has a separate row.
-            assert_eq!(job.sources.iter().map(|source| source.units).sum::<u64>(), SOURCES + 1);
-            assert_eq!(job.sources.last().map(|last| &last.worker[..]), Some("(others)"));
-            let largest = long(SOURCES - 1);
-            assert!(job.sources.iter().any(|s| s.units == 2 && largest.starts_with(&s.worker)));
-            assert!((1..=20).contains(&job.notes.len()), "{}", job.notes.len());
-            assert!(job.notes.iter().all(|note| note.chars().count() <= 500));
-        }
-    }
-
-    #[test]
-    fn a_list_of_workers_is_small_whatever_they_say_of_themselves() {
-        let device = Device {
-            id: long(0),
-            name: long(1),
-            kernel: long(2),
-            fault: long(3),
-            ..Device::default()
-        };
-        let devices = vec![device; 64];
-        let mut kept = actor("many-workers");
-        for number in 0..4_200u64 {
-            let request = SyncRequest {
-                worker: long(number),
-                owner: long(number),
-                address: None,
-                boot: 1,
-                capacity: 1,
-                kernels: (0..64).map(long).collect(),
-                devices: Vec::new(),
-                units_per_s: Vec::new(),
-                held: Vec::new(),
-                draining: false,
-            };
-            kept.actor.campaign.sync(&request, number);
-        }
-        for number in 4_100..4_200 {
-            let about = About { build: long(9), address: long(9), devices: devices.clone() };
-            kept.actor.about.insert(long(number), about);
-        }
-        let workers = kept.workers().workers;
-        assert_eq!(workers.len(), 4_096);
-        assert!(workers.is_sorted_by_key(|worker| &worker.name));
-        // The workers that were seen last are among them.
-        let last = workers.last().expect("there are many");
-        assert!(long(4_199).starts_with(&last.name) && !last.devices.is_empty());
-        assert!(workers.iter().all(|worker| worker.encoded_len() <= MOST_WORKER_BYTES));
-    }
-
-    #[test]
-    fn a_list_says_how_much_of_whose_work_was_confirmed() {
-        let mut kept = actor("records");
-        let job = kept.dispute();
-        kept.confirm(job);
-        assert_eq!(kept.campaign.records().get(&"w1".to_owned()), Some(&(2, 2)));
-    }
-
-    #[test]
-    fn a_dispute_says_what_is_wrong_and_what_is_being_done_and_when_nothing_more_can_be() {
-        let mut kept = actor("stages");
-        let job = kept.dispute();
-        let status =
-            |kept: &super::super::actor::tests::Kept| kept.status(&job.to_string()).jobs.remove(0);
-        let begun = status(&kept);
-        assert_eq!(begun.state(), v1::JobState::Disputed);
-        assert!(
-            begun.dispute.contains("93 contradicts the published value 92"),
-            "{}",
-            begun.dispute
-        );
-        assert!(
-            begun.dispute.contains("being counted again") && !begun.dispute_exhausted,
-            "{}",
-            begun.dispute
-        );
-        assert!(begun.notes.contains(&begun.dispute));
-        kept.confirm(job);
-        let over = status(&kept);
-        assert_eq!((over.state(), over.checked, over.audited), (v1::JobState::Disputed, 2, 2));
-        assert!(
-            over.dispute.contains("please report it") && over.dispute_exhausted,
-            "{}",
-            over.dispute
-        );
-        // A result that is voided and counted again reopens the dispute.
-        let reason = "it is wrong".to_owned();
-        kept.actor.campaign.apply(&Event::UnitVoided { unit: UnitId { job, unit: 1 }, reason });
-        let again = status(&kept);
-        assert!(
-            !again.dispute_exhausted && again.dispute.contains("taken back"),
-            "{}",
-            again.dispute
-        );
-        kept.actor.campaign.apply(&done(UnitId { job, unit: 1 }, 46, source("w2")));
-        (0..3).for_each(|_| {
-            let events = kept.actor.campaign.tick(0);
-            events.iter().for_each(|event| kept.actor.campaign.apply(event));
-        });
-        let right = status(&kept);
-        assert_eq!((right.state(), &right.dispute[..]), (v1::JobState::Finished, ""));
-        assert_eq!(kept.campaign.state(&job), Some(JobState::Finished));
-    }
-
-    #[test]
-    fn a_share_of_none_or_all_looks_like_no_other() {
-        for all in [1, 2, 244, 255, 256, 1_000_000] {
-            for units in [0, 1, all / 2, all - 1, all] {
-                let share = share(units, all);
-                assert_eq!(
-                    (share == 0, share == 255),
-                    (units == 0, units == all),
-                    "{units} of {all}"
-                );
-            }
-        }
-        assert_eq!(share(1, 2), 127);
-    }
-}
+mod tests;

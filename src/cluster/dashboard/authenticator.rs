@@ -36,11 +36,13 @@ impl User {
         Self::named("dashboard", Role::Viewer)
     }
 
+    /// Returns whether the user's role allows `action`.
     pub(super) const fn may(&self, action: Action) -> bool {
         self.role.may(action)
     }
 
-    pub(super) fn vouched(&self) -> InProcessCaller {
+    /// Returns the identity to attach to the user's calls.
+    pub(super) fn caller(&self) -> InProcessCaller {
         InProcessCaller { name: self.name.clone(), role: self.role }
     }
 }
@@ -56,25 +58,25 @@ impl From<SessionEntry> for User {
 pub(super) enum Refusal {
     /// There is no valid session.
     NoSession,
-    /// The register cannot be used.
+    /// The registry cannot be used.
     Unavailable,
 }
 
 /// The rate of sign-in attempts per network: more than any person needs, and too few to keep the
 /// disk busy.
-const TRIES: Quota = {
+const ATTEMPTS: Quota = {
     let (Some(per_minute), Some(burst)) = (NonZeroU32::new(10), NonZeroU32::new(10)) else {
-        panic!("a quota of nothing")
+        panic!("an empty quota")
     };
     Quota::per_minute(per_minute).allow_burst(burst)
 };
 
 /// The authenticator of the dashboard.
 pub(super) struct Authenticator {
-    /// `None` if every user of this machine may do everything.
+    /// `None` if every user of this machine has full access.
     authority: Option<Arc<Authority>>,
     cookie: String,
-    tries: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
+    attempts: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
 }
 
 impl Authenticator {
@@ -84,11 +86,11 @@ impl Authenticator {
         Self {
             authority,
             cookie: format!("__Host-nqueens-{port}"),
-            tries: RateLimiter::hashmap(TRIES),
+            attempts: RateLimiter::hashmap(ATTEMPTS),
         }
     }
 
-    /// Returns whether visitors need a session.
+    /// Returns whether users need a session.
     pub(super) const fn has_sessions(&self) -> bool {
         self.authority.is_some()
     }
@@ -104,8 +106,8 @@ impl Authenticator {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
         // The parser would accept user information, which no Host header has.
-        let plain = host.to_str().ok().filter(|host| !host.contains('@'));
-        let Some(host) = plain.and_then(|host| host.parse::<HostAndPort>().ok()) else {
+        let host = host.to_str().ok().filter(|host| !host.contains('@'));
+        let Some(host) = host.and_then(|host| host.parse::<HostAndPort>().ok()) else {
             return false;
         };
         let name = host.host().to_ascii_lowercase();
@@ -120,9 +122,9 @@ impl Authenticator {
     /// Returns whether the browser reports that the request comes from a page of this origin. Every
     /// current browser reports it.
     pub(super) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        let told = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let own = format!("{}://{}", self.scheme(), told("host").unwrap_or_default());
-        match (told("sec-fetch-site"), told("origin")) {
+        let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let own = format!("{}://{}", self.scheme(), header("host").unwrap_or_default());
+        match (header("sec-fetch-site"), header("origin")) {
             (None, None) => false,
             (site, origin) => {
                 site.is_none_or(|site| site == "same-origin")
@@ -138,33 +140,33 @@ impl Authenticator {
         let pairs = cookies
             .flat_map(|cookies| cookies.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
-        let mut ours = pairs.filter(|(name, _)| *name == self.cookie);
-        ours.find_map(|(_, value)| value.parse().ok())
+        let mut own = pairs.filter(|(name, _)| *name == self.cookie);
+        own.find_map(|(_, value)| value.parse().ok())
     }
 
     /// Returns the user of a request at `now_ms`, in ms since 1970.
-    pub(super) fn visitor(&self, headers: &HeaderMap, now_ms: u64) -> Result<User, Refusal> {
+    pub(super) fn user(&self, headers: &HeaderMap, now_ms: u64) -> Result<User, Refusal> {
         let Some(authority) = &self.authority else {
             return Ok(User::named("operator", Role::Operator));
         };
         let secret = self.secret(headers).ok_or(Refusal::NoSession)?;
         match authority.session(&secret, now_ms) {
             Ok(session) => Ok(session.into()),
-            Err(SessionError::Register(error)) => {
-                tracing::error!("nobody is let in: {error}");
+            Err(SessionError::Registry(error)) => {
+                tracing::error!("every session is refused: {error}");
                 Err(Refusal::Unavailable)
             }
             Err(_) => Err(Refusal::NoSession),
         }
     }
 
-    /// Returns whether the network of an address may try to sign in once more.
-    pub(super) fn may_try(&self, address: IpAddr) -> bool {
+    /// Returns whether the network of an address may make another attempt to sign in.
+    pub(super) fn may_attempt(&self, address: IpAddr) -> bool {
         // Remove the networks without recent attempts, so that they do not accumulate.
-        if self.tries.len() > 1024 {
-            self.tries.retain_recent();
+        if self.attempts.len() > 1024 {
+            self.attempts.retain_recent();
         }
-        self.tries.check_key(&network(address)).is_ok()
+        self.attempts.check_key(&network(address)).is_ok()
     }
 
     /// Redeems a token for a session. Returns the cookie to set and the user. Waits for the disk.
@@ -185,7 +187,7 @@ impl Authenticator {
     pub(super) fn sign_out(&self, headers: &HeaderMap, now_ms: u64) -> Result<String, Refusal> {
         if let (Some(authority), Some(secret)) = (&self.authority, self.secret(headers)) {
             authority.sign_out(&secret, now_ms).map_err(|error| {
-                tracing::error!("a session cannot be ended: {error}");
+                tracing::error!("cannot end a session: {error}");
                 Refusal::Unavailable
             })?;
         }
@@ -212,12 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_an_address_or_a_name_that_is_known() {
-        let door = Authenticator::new(None, 80);
+    fn a_host_is_an_address_or_a_known_name() {
+        let authenticator = Authenticator::new(None, 80);
         for good in
             ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"]
         {
-            assert!(door.knows_host(&headers(&[("host", good)])), "{good}");
+            assert!(authenticator.knows_host(&headers(&[("host", good)])), "{good}");
         }
         for bad in [
             "",
@@ -227,22 +229,24 @@ mod tests {
             "a@localhost",
             "x y",
         ] {
-            assert!(!door.knows_host(&headers(&[("host", bad)])), "{bad}");
+            assert!(!authenticator.knows_host(&headers(&[("host", bad)])), "{bad}");
         }
-        assert!(!door.knows_host(&headers(&[])));
-        assert!(!door.knows_host(&headers(&[("host", "localhost"), ("host", "evil.example")])));
+        assert!(!authenticator.knows_host(&headers(&[])));
+        assert!(
+            !authenticator.knows_host(&headers(&[("host", "localhost"), ("host", "evil.example")]))
+        );
     }
 
     #[test]
-    fn only_the_own_origin_may_change_anything() {
-        let door = Authenticator::new(None, 80);
+    fn only_the_same_origin_is_accepted() {
+        let authenticator = Authenticator::new(None, 80);
         let own = ("host", "localhost:8080");
         for good in [
             vec![own, ("origin", "http://localhost:8080")],
             vec![own, ("sec-fetch-site", "same-origin")],
             vec![own, ("origin", "http://localhost:8080"), ("sec-fetch-site", "same-origin")],
         ] {
-            assert!(door.is_same_origin(&headers(&good)), "{good:?}");
+            assert!(authenticator.is_same_origin(&headers(&good)), "{good:?}");
         }
         for bad in [
             vec![own],
@@ -255,16 +259,19 @@ mod tests {
             vec![own, ("sec-fetch-site", "none")],
             vec![own, ("sec-fetch-site", "same-origin"), ("origin", "http://evil.example")],
         ] {
-            assert!(!door.is_same_origin(&headers(&bad)), "{bad:?}");
+            assert!(!authenticator.is_same_origin(&headers(&bad)), "{bad:?}");
         }
     }
 
     #[test]
-    fn a_network_has_a_few_tries() {
-        let door = Authenticator::new(None, 80);
+    fn the_attempts_of_a_network_are_limited() {
+        let authenticator = Authenticator::new(None, 80);
         let six = |last: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last));
-        let tries = (0..50).filter(|&last| door.may_try(six(last))).count();
-        assert_eq!(tries, 10);
-        assert!(door.may_try("192.0.2.1".parse().expect("an address")), "another has its own");
+        let attempts = (0..50).filter(|&last| authenticator.may_attempt(six(last))).count();
+        assert_eq!(attempts, 10);
+        assert!(
+            authenticator.may_attempt("192.0.2.1".parse().expect("an address")),
+            "another network has its own limit"
+        );
     }
 }

@@ -11,20 +11,20 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::model::{Look, Model};
+use super::model::{Model, Update};
 
 /// The interval of heartbeats. A browser that receives nothing for three times as long reconnects.
-const BEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The time after which the stream of a browser that reads nothing is closed.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SEND_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The source of status updates.
 pub(super) trait Source {
     /// Returns the coordinator's status, with the events after event number `after`.
-    fn look(&self, after: u64) -> impl Future<Output = Result<Look, Status>> + Send;
+    fn poll(&self, after: u64) -> impl Future<Output = Result<Update, Status>> + Send;
 
     /// Waits for the interval between two polls.
-    fn pause(&self) -> impl Future<Output = ()> + Send;
+    fn wait(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// The state that is broadcast to all browsers.
@@ -32,7 +32,8 @@ pub(super) trait Source {
 pub(super) struct Live {
     model: Mutex<Model>,
     changes: broadcast::Sender<Arc<str>>,
-    somebody: Notify,
+    /// Notified when a browser connects.
+    connected: Notify,
 }
 
 impl Live {
@@ -40,7 +41,7 @@ impl Live {
         /// A browser that lags further behind gets the whole state again.
         const MOST_WAITING: usize = 16;
         let (changes, _) = broadcast::channel(MOST_WAITING);
-        Self { model: Mutex::default(), changes, somebody: Notify::new() }
+        Self { model: Mutex::default(), changes, connected: Notify::new() }
     }
 
     fn model(&self) -> MutexGuard<'_, Model> {
@@ -51,81 +52,81 @@ impl Live {
     fn join(&self) -> (String, broadcast::Receiver<Arc<str>>) {
         let model = self.model();
         let changes = self.changes.subscribe();
-        self.somebody.notify_one();
+        self.connected.notify_one();
         (model.all().to_string(), changes)
     }
 
     /// Polls the source while any browser is connected. Never returns.
     pub(super) async fn produce(&self, source: &impl Source) {
         loop {
-            let nobody = {
+            let is_idle = {
                 let mut model = self.model();
-                let nobody = self.changes.receiver_count() == 0;
-                if nobody {
+                let is_idle = self.changes.receiver_count() == 0;
+                if is_idle {
                     // The next browser must not see an outdated state.
                     *model = Model::default();
                 }
-                nobody
+                is_idle
             };
-            if nobody {
-                self.somebody.notified().await;
+            if is_idle {
+                self.connected.notified().await;
                 continue;
             }
             let after = self.model().last_event();
-            match source.look(after).await {
-                Ok(look) => {
+            match source.poll(after).await {
+                Ok(update) => {
                     let mut model = self.model();
-                    if let Some(change) = model.take(look) {
+                    if let Some(change) = model.apply(update) {
                         // Sending fails only if no browser is connected any more.
                         let _ = self.changes.send(change.to_string().into());
                     }
                 }
-                Err(status) => tracing::debug!("the dashboard hears nothing: {status}"),
+                Err(status) => tracing::debug!("the status cannot be polled: {status}"),
             }
-            source.pause().await;
+            source.wait().await;
         }
     }
 }
 
-/// Returns the events for one browser, until it disconnects or `may_look` returns false.
+/// Returns the events for one browser, until it disconnects or `is_authorized` returns false.
 pub(super) fn events(
     live: Arc<Live>,
-    may_look: impl Fn() -> bool + Send + 'static,
+    is_authorized: impl Fn() -> bool + Send + 'static,
 ) -> ReceiverStream<Result<Event, Infallible>> {
     let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(tell(live, may_look, sender, PATIENCE));
+    tokio::spawn(send_events(live, is_authorized, sender, SEND_TIMEOUT));
     ReceiverStream::new(receiver)
 }
 
-/// Sends the events, each of which must be read within `patience`.
-async fn tell(
+/// Sends the events, each of which must be read within `timeout`.
+async fn send_events(
     live: Arc<Live>,
-    may_look: impl Fn() -> bool,
+    is_authorized: impl Fn() -> bool,
     sender: mpsc::Sender<Result<Event, Infallible>>,
-    patience: Duration,
+    timeout: Duration,
 ) {
     let (all, mut changes) = live.join();
     let mut next = Some(Event::default().event("all").data(all));
     loop {
         if let Some(event) = next.take()
-            && sender.send_timeout(Ok(event), patience).await.is_err()
+            && sender.send_timeout(Ok(event), timeout).await.is_err()
         {
             return;
         }
         let change = tokio::select! {
-            change = tokio::time::timeout(BEAT, changes.recv()) => change,
+            change = tokio::time::timeout(HEARTBEAT, changes.recv()) => change,
             () = sender.closed() => return,
         };
-        if !may_look() {
+        if !is_authorized() {
             let _ =
-                sender.send_timeout(Ok(Event::default().event("over").data("{}")), patience).await;
+                sender.send_timeout(Ok(Event::default().event("over").data("{}")), timeout).await;
             return;
         }
         next = match change {
             Ok(Ok(change)) => Some(Event::default().event("change").data(&change)),
             Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
-                let (all, anew) = live.join();
-                changes = anew;
+                let (all, later) = live.join();
+                changes = later;
                 Some(Event::default().event("all").data(all))
             }
             Ok(Err(broadcast::error::RecvError::Closed)) => return,
@@ -140,86 +141,86 @@ mod tests {
 
     use super::*;
 
-    /// A source that counts the calls.
+    /// A source that counts its calls.
     #[derive(Default)]
     struct Counting {
-        looks: AtomicUsize,
-        pauses: AtomicUsize,
+        polls: AtomicUsize,
+        waits: AtomicUsize,
     }
 
     impl Counting {
-        /// Returns the numbers of polls and pauses so far.
+        /// Returns the numbers of polls and waits so far.
         fn counts(&self) -> (usize, usize) {
-            (self.looks.load(Ordering::Relaxed), self.pauses.load(Ordering::Relaxed))
+            (self.polls.load(Ordering::Relaxed), self.waits.load(Ordering::Relaxed))
         }
     }
 
     impl Source for Counting {
-        async fn look(&self, _: u64) -> Result<Look, Status> {
-            self.looks.fetch_add(1, Ordering::Relaxed);
-            Ok(Look::default())
+        async fn poll(&self, _: u64) -> Result<Update, Status> {
+            self.polls.fetch_add(1, Ordering::Relaxed);
+            Ok(Update::default())
         }
 
-        async fn pause(&self) {
-            self.pauses.fetch_add(1, Ordering::Relaxed);
+        async fn wait(&self) {
+            self.waits.fetch_add(1, Ordering::Relaxed);
             tokio::task::yield_now().await;
         }
     }
 
     /// Yields to other tasks `count` times.
-    async fn turns(count: usize) {
+    async fn yield_times(count: usize) {
         for _ in 0..count {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
-    async fn nobody_looks_at_the_coordinator_for_no_browser() {
+    async fn the_source_is_polled_only_while_a_browser_is_connected() {
         let (live, source) = (Live::new(), Counting::default());
-        let visits = async {
+        let browsers = async {
             let mut before = (0, 0);
             for _ in 0..3 {
-                turns(100).await;
-                // The task does not even wait for a timer: it polls, pauses, or sleeps until a
+                yield_times(100).await;
+                // The task does not even wait for a timer: it polls, waits, or sleeps until a
                 // browser connects.
-                assert_eq!(source.counts(), before, "nobody is there");
+                assert_eq!(source.counts(), before, "no browser is connected");
                 let (_, browser) = live.join();
                 let (_, other) = live.join();
                 while source.counts().0 < before.0 + 10 {
-                    turns(1).await;
+                    yield_times(1).await;
                 }
                 drop(browser);
                 while source.counts().0 < before.0 + 20 {
-                    turns(1).await;
+                    yield_times(1).await;
                 }
                 drop(other);
                 // A poll in progress ends.
-                turns(3).await;
+                yield_times(3).await;
                 before = source.counts();
             }
         };
         tokio::select! {
             biased;
-            () = visits => {}
+            () = browsers => {}
             () = live.produce(&source) => unreachable!("it never ends"),
         }
     }
 
     #[tokio::test]
-    async fn a_browser_that_reads_nothing_has_its_stream_ended() {
+    async fn the_stream_of_a_browser_that_reads_nothing_ends() {
         let (sender, mut receiver) = mpsc::channel(1);
         let live = Arc::new(Live::new());
         let changes = live.changes.clone();
-        let talk = tell(Arc::clone(&live), || true, sender, Duration::from_millis(20));
+        let sending = send_events(Arc::clone(&live), || true, sender, Duration::from_millis(20));
         // The first event fills the channel, so that the next change blocks.
         let change = async {
             while changes.receiver_count() == 0 {
                 tokio::task::yield_now().await;
             }
-            changes.send("{}".into()).expect("somebody listens");
+            changes.send("{}".into()).expect("a receiver");
         };
-        tokio::join!(talk, change);
-        assert!(receiver.recv().await.is_some(), "what was there already");
-        assert!(receiver.recv().await.is_none(), "and then the end");
+        tokio::join!(sending, change);
+        assert!(receiver.recv().await.is_some(), "the whole state");
+        assert!(receiver.recv().await.is_none(), "the end of the stream");
     }
 }

@@ -2,14 +2,14 @@
 //! it.
 //!
 //! It uses a coordinator only through the calls of the protocol (`protocol::v1`, service
-//! Operations), made within the process, and vouches for the caller
+//! Operations), made within the process, and attaches the authenticated user to each call
 //! ([`crate::cluster::auth::InProcessCaller`]); the coordinator checks the role's permission again.
 //!
 //! | route | for | content |
 //! |---|---|---|
-//! | `GET /sign-in`, `/sign-in/known`, scripts and style | everybody | the sign-in page; whether there is a session |
-//! | `POST /sign-in` | everybody, a few times a minute | redeems a token for a session |
-//! | `GET /`, `/app.js` | viewers | the page; without a session the first redirects to the sign-in page |
+//! | `GET /sign-in`, `/sign-in/known`, scripts and style | all | the sign-in page; whether there is a session |
+//! | `POST /sign-in` | all, a few times a minute | redeems a token for a session |
+//! | `GET /`, `/app.js` and its modules | viewers | the page; without a session the first redirects to the sign-in page |
 //! | `GET /api/live` | viewers | server-sent events: the whole state, then changes, at most once a second |
 //! | `GET /api/me` | viewers | the user's name and role |
 //! | `GET /api/jobs/JOB` | viewers | the report of a job, as in `nqueens status --json` |
@@ -23,9 +23,9 @@
 //! # Security
 //! - If the coordinator has an authority, the dashboard requires TLS 1.3 with a certificate of that
 //!   authority, and a session for everything but the sign-in page. A session is a cookie
-//!   (`__Host-`, HttpOnly, Secure, SameSite=Strict) that was obtained with a token; the register
-//!   stores its hash. Without an authority, every user of this machine may do everything already,
-//!   and the dashboard is served on loopback only.
+//!   (`__Host-`, HttpOnly, Secure, SameSite=Strict) that was obtained with a token; the registry
+//!   stores its hash. Without an authority, every user of this machine has full access anyway, and
+//!   the dashboard is served on loopback only.
 //! - The Host must be an IP address, `localhost` or a name of the coordinator, which prevents DNS
 //!   rebinding.
 //! - Every change is a POST of JSON that the browser itself reports to come from this origin.
@@ -43,17 +43,3 @@ mod routes;
 mod serve;
 
 pub use serve::{AuthMode, Bound, serve};
-
-use serde_json::Value;
-
-use crate::cluster::protocol::v1::{JobStatus, ProofStatus};
-
-/// The functions that format reports, at a time in ms since 1970: the reports that the command line
-/// prints.
-#[derive(Clone, Copy, Debug)]
-pub struct Reports {
-    /// The report of a count.
-    pub job: fn(JobStatus, u64) -> Value,
-    /// The report of a proof.
-    pub proof: fn(ProofStatus, u64) -> Value,
-}

@@ -3,21 +3,22 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Reports;
 use crate::cluster::protocol::v1;
+use crate::report::{JobReport, ProofReport};
 
 /// The number of log lines that a newly connected browser gets.
 const MOST_LINES: usize = 300;
 
 /// Items by kind ("job", "proof", "worker", "coordinator") and name.
-type Things = BTreeMap<&'static str, BTreeMap<String, Value>>;
+type Items = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
 /// A status update from the coordinator.
 #[derive(Debug, Default)]
-pub(super) struct Look {
-    things: Things,
+pub(super) struct Update {
+    items: Items,
     lines: Vec<v1::Event>,
     now_ms: u64,
 }
@@ -25,7 +26,7 @@ pub(super) struct Look {
 /// The state shown by browsers.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    things: Things,
+    items: Items,
     lines: VecDeque<Value>,
     last_event: u64,
     now_ms: u64,
@@ -36,23 +37,45 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 
-fn job(mut job: v1::JobStatus, reports: &Reports, now_ms: u64) -> Value {
+/// Returns the report of a count, as `nqueens status --json` prints it, with its title and
+/// sentences.
+pub(super) fn job_report(status: v1::JobStatus, now_ms: u64) -> Value {
+    let report = JobReport::new(status, now_ms);
+    let mut value = titled(&report, report.title(), report.sentence());
+    value["assurance_sentence"] = report.assurance_sentence().into();
+    value
+}
+
+/// Returns the report of a proof, as `nqueens status --json` prints it, with its title.
+pub(super) fn proof_report(status: v1::ProofStatus, now_ms: u64) -> Value {
+    let report = ProofReport::new(status, now_ms);
+    titled(&report, report.title(), None)
+}
+
+fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> Value {
+    let mut value = serde_json::to_value(report).expect("numbers and strings serialise");
+    value["title"] = title.into();
+    value["sentence"] = sentence.into();
+    value
+}
+
+fn job(mut job: v1::JobStatus, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (job.submitted_ms, job.state_ms);
     // The sources are in the report, which is requested separately.
     job.sources.clear();
     if job.state() != v1::JobState::Running {
         job.units_per_s = 0.0;
     }
-    dated((reports.job)(job, now_ms), submitted_ms, state_ms)
+    with_fixed_times(job_report(job, now_ms), submitted_ms, state_ms)
 }
 
-fn proof(proof: v1::ProofStatus, reports: &Reports, now_ms: u64) -> Value {
+fn proof(proof: v1::ProofStatus, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (proof.submitted_ms, proof.state_ms);
-    dated((reports.proof)(proof, now_ms), submitted_ms, state_ms)
+    with_fixed_times(proof_report(proof, now_ms), submitted_ms, state_ms)
 }
 
 /// Replaces the elapsed time, which changes with every update, by fixed times.
-fn dated(mut report: Value, submitted_ms: u64, state_ms: u64) -> Value {
+fn with_fixed_times(mut report: Value, submitted_ms: u64, state_ms: u64) -> Value {
     if let Value::Object(report) = &mut report {
         report.remove("elapsed_s");
         report.insert("submitted_ms".into(), submitted_ms.into());
@@ -97,35 +120,33 @@ fn line(event: &v1::Event) -> Value {
     })
 }
 
-impl Look {
+impl Update {
     /// Creates an update from the coordinator's answers.
     pub(super) fn new(
         status: v1::StatusResponse,
         workers: Vec<v1::WorkerStatus>,
         lines: Vec<v1::Event>,
-        reports: &Reports,
     ) -> Self {
         let now_ms = status.now_ms;
-        let head = json!({
+        let coordinator = json!({
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
         });
-        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, reports, now_ms)));
-        let proofs =
-            status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
+        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, now_ms)));
+        let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, now_ms)));
         let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
-        let things = Things::from([
-            ("coordinator", BTreeMap::from([(String::new(), head)])),
+        let items = Items::from([
+            ("coordinator", BTreeMap::from([(String::new(), coordinator)])),
             ("job", jobs.collect()),
             ("proof", proofs.collect()),
             ("worker", workers.collect()),
         ]);
-        Self { things, lines, now_ms }
+        Self { items, lines, now_ms }
     }
 }
 
 /// Returns whether an item is unchanged. The coordinator rounds the time of a worker's last contact
 /// again for each update.
-fn is_same(before: &Value, now: &Value) -> bool {
+fn is_unchanged(before: &Value, now: &Value) -> bool {
     const ROUNDING_MS: u64 = 50;
     let seen = |value: &Value| value.get("seen_ms").and_then(Value::as_u64);
     match (seen(before), seen(now)) {
@@ -145,18 +166,18 @@ impl Model {
     }
 
     /// Applies an update. Returns the changes, or `None` if there are none.
-    pub(super) fn take(&mut self, look: Look) -> Option<Value> {
-        let Look { things, lines, now_ms } = look;
+    pub(super) fn apply(&mut self, update: Update) -> Option<Value> {
+        let Update { items, lines, now_ms } = update;
         self.now_ms = now_ms;
         let (mut set, mut gone) = (Map::new(), Map::new());
-        for (kind, now) in things {
-            let before = self.things.entry(kind).or_default();
+        for (kind, now) in items {
+            let before = self.items.entry(kind).or_default();
             let vanished: Vec<String> =
                 before.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
             before.retain(|name, _| now.contains_key(name));
             let mut changed = Map::new();
             for (name, value) in now {
-                if !before.get(&name).is_some_and(|old| is_same(old, &value)) {
+                if !before.get(&name).is_some_and(|old| is_unchanged(old, &value)) {
                     changed.insert(name.clone(), value.clone());
                     before.insert(name, value);
                 }
@@ -183,7 +204,7 @@ impl Model {
 
     /// Returns the whole state, for a newly connected browser.
     pub(super) fn all(&self) -> Value {
-        json!({ "now_ms": self.now_ms, "set": self.things, "gone": {}, "log": self.lines })
+        json!({ "now_ms": self.now_ms, "set": self.items, "gone": {}, "log": self.lines })
     }
 }
 
@@ -193,12 +214,7 @@ mod tests {
 
     use super::*;
 
-    const REPORTS: Reports = Reports {
-        job: |job, now_ms| json!({ "units_done": job.done, "elapsed_s": now_ms, "by": job.sources.len() }),
-        proof: |proof, _| json!({ "row": proof.row }),
-    };
-
-    fn look(jobs: &[(u8, u64)], workers: &[(&str, u64)], events: std::ops::Range<u64>) -> Look {
+    fn update(jobs: &[(u8, u64)], workers: &[(&str, u64)], events: std::ops::Range<u64>) -> Update {
         let job = |&(name, done): &(u8, u64)| v1::JobStatus {
             job: vec![name; 2],
             done,
@@ -212,13 +228,13 @@ mod tests {
             ..Default::default()
         };
         let events = events.map(|number| v1::Event { number, ..Default::default() });
-        Look::new(status, workers.iter().map(worker).collect(), events.collect(), &REPORTS)
+        Update::new(status, workers.iter().map(worker).collect(), events.collect())
     }
 
     /// Applies a message as a browser does.
     fn browser(known: &mut Value, message: &Value) {
-        for (kind, things) in message["set"].as_object().expect("kinds") {
-            for (name, value) in things.as_object().expect("things") {
+        for (kind, items) in message["set"].as_object().expect("kinds") {
+            for (name, value) in items.as_object().expect("items") {
                 known[kind][name] = value.clone();
             }
         }
@@ -230,19 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_changed_is_not_sent() {
+    fn unchanged_items_are_not_sent() {
         let mut model = Model::default();
-        let first = model.take(look(&[(1, 0)], &[("w", 10_000)], 1..4)).expect("all is new");
+        let first = model.apply(update(&[(1, 0)], &[("w", 10_000)], 1..4)).expect("new items");
         assert_eq!(first["set"]["job"]["0101"]["units_done"], 0);
         assert_eq!(first["log"].as_array().map(Vec::len), Some(3));
         assert!(first["set"]["job"]["0101"].get("elapsed_s").is_none());
         // The last contact differs only by rounding, and no event is sent twice.
-        assert_eq!(model.take(look(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
-        let next = model.take(look(&[(1, 7)], &[], 3..5)).expect("a change");
-        assert_eq!(
-            next["set"],
-            json!({ "job": { "0101": { "units_done": 7, "by": 0, "submitted_ms": 0, "state_ms": 0 } } })
-        );
+        assert_eq!(model.apply(update(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
+        let next = model.apply(update(&[(1, 7)], &[], 3..5)).expect("a change");
+        assert_eq!(next["set"].as_object().map(Map::len), Some(1));
+        let job = &next["set"]["job"]["0101"];
+        assert_eq!((&job["units_done"], &job["by"]), (&json!(7), &json!([])));
+        assert_eq!((&job["submitted_ms"], &job["state_ms"]), (&json!(0), &json!(0)));
         assert_eq!(
             (&next["gone"], next["log"][0]["number"].as_u64()),
             (&json!({ "worker": ["w"] }), Some(4))
@@ -251,18 +267,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_browser_that_follows_knows_what_one_that_comes_anew_is_told(
-            looks in proptest::collection::vec(
+        fn the_changes_lead_to_the_whole_state(
+            updates in proptest::collection::vec(
                 (proptest::collection::btree_map(0u8..4, 0u64..3, 0..4), proptest::collection::btree_set("[ab]", 0..3)),
                 1..12,
             ),
         ) {
             let mut model = Model::default();
             let mut known = json!({ "coordinator": {}, "job": {}, "proof": {}, "worker": {} });
-            for (jobs, workers) in looks {
+            for (jobs, workers) in updates {
                 let jobs: Vec<(u8, u64)> = jobs.into_iter().collect();
                 let workers: Vec<(&str, u64)> = workers.iter().map(|name| (&name[..], 0)).collect();
-                if let Some(message) = model.take(look(&jobs, &workers, 0..0)) {
+                if let Some(message) = model.apply(update(&jobs, &workers, 0..0)) {
                     browser(&mut known, &message);
                 }
                 prop_assert_eq!(&known, &model.all()["set"]);

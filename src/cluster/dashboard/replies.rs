@@ -36,28 +36,29 @@ pub(super) fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-pub(super) fn json_of(value: &Value) -> Response {
+/// Returns a JSON response.
+pub(super) fn json_response(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
 }
 
 /// An error response: the status code, and one line that says what is wrong.
 #[derive(Debug)]
-pub(super) struct Refused(StatusCode, String);
+pub(super) struct ErrorResponse(StatusCode, String);
 
-impl Refused {
-    pub(super) fn new(code: StatusCode, why: impl Into<String>) -> Self {
-        Self(code, why.into())
+impl ErrorResponse {
+    pub(super) fn new(code: StatusCode, message: impl Into<String>) -> Self {
+        Self(code, message.into())
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        (self.0, json_of(&json!({ "error": self.1 }))).into_response()
+        (self.0, json_response(&json!({ "error": self.1 }))).into_response()
     }
 }
 
 /// Maps an error of the coordinator.
-impl From<Status> for Refused {
+impl From<Status> for ErrorResponse {
     fn from(status: Status) -> Self {
         let code = match status.code() {
             Code::InvalidArgument => StatusCode::BAD_REQUEST,
@@ -72,6 +73,6 @@ impl From<Status> for Refused {
 }
 
 /// Returns an error response.
-pub(super) fn refused(code: StatusCode, why: &str) -> Response {
-    Refused::new(code, why).into_response()
+pub(super) fn error_response(code: StatusCode, message: &str) -> Response {
+    ErrorResponse::new(code, message).into_response()
 }

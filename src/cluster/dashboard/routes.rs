@@ -15,17 +15,16 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_stream::StreamExt;
 use tonic::Status;
+use tonic::service::Routes;
 
-use super::Reports;
 use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
-use super::model::{Look, hex};
-use super::replies::{Refused, file, json_of, refused, with_headers};
-use super::serve::now_ms;
+use super::model::{Update, hex, job_report, proof_report};
+use super::replies::{ErrorResponse, error_response, file, json_response, with_headers};
 use crate::cluster::auth::{Action, Name, Token};
 use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
-use crate::cluster::protocol::v1;
-use crate::cluster::protocol::v1::operations_server::Operations;
+use crate::cluster::protocol::v1::operations_client::OperationsClient;
+use crate::cluster::protocol::{now_ms, v1};
 
 /// The maximum number of open event streams.
 const MOST_STREAMS: usize = 256;
@@ -36,9 +35,9 @@ const MOST_STREAMS_OF_A_SESSION: usize = 8;
 const MOST_DOWNLOADS: usize = 16;
 const MOST_DOWNLOADS_OF_A_SESSION: usize = 2;
 /// The interval between two polls of the coordinator.
-const EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The time limit for receiving a request and starting the response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The route of the event stream, which has no time limit.
 const LIVE: &str = "/api/live";
 /// The maximum size of a request's body: a token and a name.
@@ -48,55 +47,62 @@ const MOST_BODY_BYTES: usize = 4096;
 type Session = (Name, u64);
 
 /// The state shared by the routes.
-pub(super) struct App<O> {
-    pub(super) operations: O,
-    pub(super) reports: Reports,
-    pub(super) door: Authenticator,
+pub(super) struct App {
+    operations: OperationsClient<Routes>,
+    authenticator: Authenticator,
     pub(super) live: Arc<Live>,
     streams: Arc<KeyedQuota<Session>>,
     downloads: Arc<KeyedQuota<Session>>,
 }
 
-impl<O: Operations> App<O> {
-    pub(super) fn new(operations: O, reports: Reports, door: Authenticator) -> Self {
+impl App {
+    pub(super) fn new(operations: OperationsClient<Routes>, authenticator: Authenticator) -> Self {
         let quota = |most, of_a_session| {
-            // Without sessions, visitors cannot be distinguished.
-            let per_key = if door.has_sessions() { of_a_session } else { most };
+            // Without sessions, users cannot be distinguished.
+            let per_key = if authenticator.has_sessions() { of_a_session } else { most };
             KeyedQuota::new(most, per_key, Overflow::Refuse)
         };
         let streams = quota(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
         let downloads = quota(MOST_DOWNLOADS, MOST_DOWNLOADS_OF_A_SESSION);
-        Self { operations, reports, door, live: Arc::new(Live::new()), streams, downloads }
+        Self { operations, authenticator, live: Arc::new(Live::new()), streams, downloads }
+    }
+
+    /// Returns a client for a call.
+    fn operations(&self) -> OperationsClient<Routes> {
+        self.operations.clone()
     }
 }
 
-impl<O: Operations> Source for App<O> {
-    async fn look(&self, after: u64) -> Result<Look, Status> {
-        let visitor = User::dashboard();
-        let operations = &self.operations;
+impl Source for App {
+    async fn poll(&self, after: u64) -> Result<Update, Status> {
+        let user = User::dashboard();
+        let mut operations = self.operations();
         let status =
-            operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
-        let workers =
-            operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
+            operations.status(request_for(v1::StatusRequest::default(), &user)).await?.into_inner();
+        let workers = operations
+            .workers(request_for(v1::WorkersRequest {}, &user))
+            .await?
+            .into_inner()
+            .workers;
         let events =
-            operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
-        Ok(Look::new(status, workers, events.events, &self.reports))
+            operations.events(request_for(v1::EventsRequest { after }, &user)).await?.into_inner();
+        Ok(Update::new(status, workers, events.events))
     }
 
-    async fn pause(&self) {
-        tokio::time::sleep(EVERY).await;
+    async fn wait(&self) {
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-type Shared<O> = State<Arc<App<O>>>;
+type Shared = State<Arc<App>>;
 
-pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
+pub(super) fn router(app: Arc<App>) -> Router {
     const HTML: &str = "text/html; charset=utf-8";
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     let sign_in_page = || async { file(HTML, include_str!("page/sign-in.html")) };
-    let everybody = Router::new()
-        .route("/sign-in", get(sign_in_page).post(sign_in::<O>))
-        .route("/sign-in/known", get(is_known::<O>))
+    let public = Router::new()
+        .route("/sign-in", get(sign_in_page).post(sign_in))
+        .route("/sign-in/known", get(has_session))
         .route("/sign-in.js", get(|| async { file(SCRIPT, include_str!("page/sign-in.js")) }))
         .route("/theme.js", get(|| async { file(SCRIPT, include_str!("page/theme.js")) }))
         .route(
@@ -107,76 +113,83 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
     let viewers = Router::new()
         .route("/", get(|| async { file(HTML, include_str!("page/index.html")) }))
         .route("/app.js", get(|| async { file(SCRIPT, include_str!("page/app.js")) }))
+        .route("/elements.js", get(|| async { file(SCRIPT, include_str!("page/elements.js")) }))
+        .route("/format.js", get(|| async { file(SCRIPT, include_str!("page/format.js")) }))
         .route("/pictures.js", get(|| async { file(SCRIPT, include_str!("page/pictures.js")) }))
         .route("/api/me", get(me))
-        .route(LIVE, get(events::<O>))
-        .route("/api/jobs/{job}", get(report::<O>))
-        .route("/api/jobs/{job}/map/{version}", get(map::<O>))
-        .route("/api/jobs/{job}/history/{after_ms}", get(history::<O>))
-        .route("/api/jobs/{job}/certificate", get(certificate::<O>))
-        .route("/api/jobs/{job}/{action}", post(steer::<O>))
-        .route("/api/workers/{worker}/drain", post(drain::<O>))
-        .route("/api/workers/{worker}/release", post(release::<O>))
-        .route("/sign-out", post(sign_out::<O>))
-        .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is nothing here") })
-        .layer(from_fn_with_state(Arc::clone(&app), known::<O>));
-    everybody
+        .route(LIVE, get(events))
+        .route("/api/jobs/{job}", get(report))
+        .route("/api/jobs/{job}/map/{version}", get(map))
+        .route("/api/jobs/{job}/history/{after_ms}", get(history))
+        .route("/api/jobs/{job}/certificate", get(certificate))
+        .route("/api/jobs/{job}/{action}", post(change_job_state))
+        .route("/api/workers/{worker}/drain", post(drain))
+        .route("/api/workers/{worker}/release", post(release))
+        .route("/sign-out", post(sign_out))
+        .fallback(|| async { error_response(StatusCode::NOT_FOUND, "not found") })
+        .layer(from_fn_with_state(Arc::clone(&app), require_session));
+    public
         .merge(viewers)
-        .layer(from_fn_with_state(Arc::clone(&app), civil::<O>))
-        .layer(from_fn(in_time))
+        .layer(from_fn_with_state(Arc::clone(&app), check_origin))
+        .layer(from_fn(with_time_limit))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(from_fn(with_headers))
         .with_state(app)
 }
 
 /// Returns a request of the protocol on behalf of a user.
-fn asked<T>(message: T, visitor: &User) -> tonic::Request<T> {
+fn request_for<T>(message: T, user: &User) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
-    request.extensions_mut().insert(visitor.vouched());
+    request.extensions_mut().insert(user.caller());
     request
 }
 
 /// Refuses requests for another host, and changes that are not JSON from this origin.
-async fn civil<O: Operations>(State(app): Shared<O>, request: Request, next: Next) -> Response {
-    if !app.door.knows_host(request.headers()) {
-        let why = "this is no name of the coordinator; use its address, or one of nqueens coordinator init --name";
-        return refused(StatusCode::MISDIRECTED_REQUEST, why);
+async fn check_origin(State(app): Shared, request: Request, next: Next) -> Response {
+    if !app.authenticator.knows_host(request.headers()) {
+        let why = "the host is not a name of the coordinator; use its address or a name given to nqueens coordinator init --name";
+        return error_response(StatusCode::MISDIRECTED_REQUEST, why);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if !app.door.is_same_origin(request.headers()) {
-            return refused(StatusCode::FORBIDDEN, "the request does not come from this page");
+        if !app.authenticator.is_same_origin(request.headers()) {
+            return error_response(
+                StatusCode::FORBIDDEN,
+                "the request does not come from this origin",
+            );
         }
         if kind != Some("application/json") {
-            return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
+            return error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
         }
     }
     next.run(request).await
 }
 
 /// Ends requests that take too long, except for the event stream.
-async fn in_time(request: Request, next: Next) -> Response {
+async fn with_time_limit(request: Request, next: Next) -> Response {
     if request.uri().path() == LIVE {
         return next.run(request).await;
     }
-    match tokio::time::timeout(PATIENCE, next.run(request)).await {
+    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => refused(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
     }
 }
 
 /// Requires a session.
-async fn known<O: Operations>(State(app): Shared<O>, mut request: Request, next: Next) -> Response {
-    match app.door.visitor(request.headers(), now_ms()) {
-        Ok(visitor) => {
-            request.extensions_mut().insert(visitor);
+async fn require_session(State(app): Shared, mut request: Request, next: Next) -> Response {
+    match app.authenticator.user(request.headers(), now_ms()) {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
             next.run(request).await
         }
         Err(Refusal::NoSession) if request.uri().path() == "/" => {
             Redirect::to("/sign-in").into_response()
         }
-        Err(Refusal::NoSession) => refused(StatusCode::UNAUTHORIZED, "sign in first"),
-        Err(Refusal::Unavailable) => refused(StatusCode::SERVICE_UNAVAILABLE, "try again later"),
+        Err(Refusal::NoSession) => error_response(StatusCode::UNAUTHORIZED, "sign in first"),
+        Err(Refusal::Unavailable) => {
+            error_response(StatusCode::SERVICE_UNAVAILABLE, "try again later")
+        }
     }
 }
 
@@ -189,13 +202,13 @@ struct SignIn {
     name: String,
 }
 
-async fn sign_in<O: Operations>(
-    State(app): Shared<O>,
+async fn sign_in(
+    State(app): Shared,
     Extension(PeerAddress(address)): Extension<PeerAddress>,
     request: Request,
 ) -> Response {
-    if !app.door.may_try(address) {
-        return refused(StatusCode::TOO_MANY_REQUESTS, "too many tries; wait a minute");
+    if !app.authenticator.may_attempt(address) {
+        return error_response(StatusCode::TOO_MANY_REQUESTS, "too many attempts; wait a minute");
     }
     // Read the body only now, since it may arrive slowly.
     let body = match Bytes::from_request(request, &()).await {
@@ -203,111 +216,122 @@ async fn sign_in<O: Operations>(
         Err(rejection) => return rejection.into_response(),
     };
     let Ok(SignIn { token, name }) = serde_json::from_slice(&body) else {
-        return refused(StatusCode::BAD_REQUEST, "send a token");
+        return error_response(
+            StatusCode::BAD_REQUEST,
+            "the body must be a JSON object with a token",
+        );
     };
     let token: Token = match token.parse() {
         Ok(token) => token,
-        Err(error) => return refused(StatusCode::UNAUTHORIZED, &format!("{error}")),
+        Err(error) => return error_response(StatusCode::UNAUTHORIZED, &format!("{error}")),
     };
     let name: Option<Name> = match name.trim() {
         "" => None,
         name => match name.parse() {
             Ok(name) => Some(name),
-            Err(error) => return refused(StatusCode::BAD_REQUEST, &format!("{error}")),
+            Err(error) => return error_response(StatusCode::BAD_REQUEST, &format!("{error}")),
         },
     };
-    let buy = move || app.door.sign_in(&token, name.as_ref(), now_ms());
-    match tokio::task::spawn_blocking(buy).await {
-        Ok(Ok((cookie, visitor))) => {
-            tracing::info!(name = %visitor.name, role = %visitor.role, %address, "somebody has signed in");
+    let redeem = move || app.authenticator.sign_in(&token, name.as_ref(), now_ms());
+    match tokio::task::spawn_blocking(redeem).await {
+        Ok(Ok((cookie, user))) => {
+            tracing::info!(name = %user.name, role = %user.role, %address, "a user signed in");
             (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
         }
-        Ok(Err(crate::cluster::auth::EnrollError::Register(error))) => {
-            tracing::error!("nobody can sign in: {error}");
-            refused(StatusCode::SERVICE_UNAVAILABLE, "try again later")
+        Ok(Err(crate::cluster::auth::EnrollError::Registry(error))) => {
+            tracing::error!("every sign-in is refused: {error}");
+            error_response(StatusCode::SERVICE_UNAVAILABLE, "try again later")
         }
-        Ok(Err(error)) => refused(StatusCode::UNAUTHORIZED, &error.to_string()),
-        Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "try again later"),
+        Ok(Err(error)) => error_response(StatusCode::UNAUTHORIZED, &error.to_string()),
+        Err(_) => error_response(StatusCode::SERVICE_UNAVAILABLE, "try again later"),
     }
 }
 
-async fn sign_out<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Response {
-    let end = move || app.door.sign_out(&headers, now_ms());
+async fn sign_out(State(app): Shared, headers: HeaderMap) -> Response {
+    let end = move || app.authenticator.sign_out(&headers, now_ms());
     match tokio::task::spawn_blocking(end).await {
         Ok(Ok(cookie)) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
-        _ => refused(StatusCode::SERVICE_UNAVAILABLE, "the session could not be ended; try again"),
+        _ => error_response(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the session could not be ended; try again",
+        ),
     }
 }
 
 /// Returns whether the browser has a session. After a link from another site, the browser sends the
 /// cookie only with the page's own requests.
-async fn is_known<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Response {
-    json_of(&json!({ "known": app.door.visitor(&headers, now_ms()).is_ok() }))
+async fn has_session(State(app): Shared, headers: HeaderMap) -> Response {
+    json_response(&json!({ "known": app.authenticator.user(&headers, now_ms()).is_ok() }))
 }
 
-async fn me(Extension(visitor): Extension<User>) -> Response {
-    let operator = visitor.may(Action::Control);
-    json_of(&json!({
-        "name": visitor.name, "role": visitor.role, "may_control": operator, "until_ms": visitor.until_ms,
+async fn me(Extension(user): Extension<User>) -> Response {
+    let operator = user.may(Action::Control);
+    json_response(&json!({
+        "name": user.name, "role": user.role, "may_control": operator, "until_ms": user.until_ms,
     }))
 }
 
-async fn events<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn events(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(open) = app.streams.acquire(session(&visitor)) else {
-        return refused(StatusCode::TOO_MANY_REQUESTS, "too many are watching; try again later");
+    let Some(guard) = app.streams.acquire(session(&user)) else {
+        return error_response(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many event streams are open; try again later",
+        );
     };
     let live = Arc::clone(&app.live);
     // The guard is held as long as the stream.
-    let may_look = move || {
-        let _open = &open;
-        app.door.visitor(&headers, now_ms()).is_ok_and(|visitor| visitor.may(Action::Watch))
+    let is_authorized = move || {
+        let _guard = &guard;
+        app.authenticator.user(&headers, now_ms()).is_ok_and(|user| user.may(Action::Watch))
     };
-    Sse::new(live::events(live, may_look)).into_response()
+    Sse::new(live::events(live, is_authorized)).into_response()
 }
 
-/// Returns the session that a visitor has.
-fn session(visitor: &User) -> Session {
-    (visitor.name.clone(), visitor.until_ms.unwrap_or(0))
+/// Returns the session of a user.
+fn session(user: &User) -> Session {
+    (user.name.clone(), user.until_ms.unwrap_or(0))
 }
 
 /// Checks that a text is the full name of a job.
-fn job_name(text: &str) -> Result<String, Refused> {
-    let good =
+fn job_name(text: &str) -> Result<String, ErrorResponse> {
+    let is_name =
         text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if good {
+    if is_name {
         Ok(text.to_owned())
     } else {
-        Err(Refused::new(StatusCode::NOT_FOUND, "this is no job's name"))
+        Err(ErrorResponse::new(StatusCode::NOT_FOUND, "a job's name has 32 hexadecimal digits"))
     }
 }
 
-async fn report<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn report(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path(job): Path<String>,
-) -> Result<Response, Refused> {
-    let request = asked(v1::StatusRequest { job: job_name(&job)? }, &visitor);
-    let mut status = app.operations.status(request).await?.into_inner();
+) -> Result<Response, ErrorResponse> {
+    let request = request_for(v1::StatusRequest { job: job_name(&job)? }, &user);
+    let mut status = app.operations().status(request).await?.into_inner();
     let report = match (status.jobs.pop(), status.proofs.pop()) {
-        (Some(job), _) => (app.reports.job)(job, status.now_ms),
-        (None, Some(proof)) => (app.reports.proof)(proof, status.now_ms),
-        (None, None) => return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such job")),
+        (Some(job), _) => job_report(job, status.now_ms),
+        (None, Some(proof)) => proof_report(proof, status.now_ms),
+        (None, None) => {
+            return Err(ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such job"));
+        }
     };
-    Ok(json_of(&report))
+    Ok(json_response(&report))
 }
 
-async fn map<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn map(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path((job, version)): Path<(String, u64)>,
-) -> Result<Response, Refused> {
-    let request = asked(v1::UnitMapRequest { job: job_name(&job)?, version }, &visitor);
-    let map = app.operations.unit_map(request).await?.into_inner();
-    Ok(json_of(&json!({
+) -> Result<Response, ErrorResponse> {
+    let request = request_for(v1::UnitMapRequest { job: job_name(&job)?, version }, &user);
+    let map = app.operations().unit_map(request).await?.into_inner();
+    Ok(json_response(&json!({
         // A JavaScript number cannot represent every version.
         "version": map.version.to_string(),
         "units": map.units,
@@ -319,40 +343,40 @@ async fn map<O: Operations>(
     })))
 }
 
-async fn history<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn history(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path((job, after_ms)): Path<(String, u64)>,
-) -> Result<Response, Refused> {
-    let request = asked(v1::HistoryRequest { job: job_name(&job)?, after_ms }, &visitor);
-    let history = app.operations.history(request).await?.into_inner();
+) -> Result<Response, ErrorResponse> {
+    let request = request_for(v1::HistoryRequest { job: job_name(&job)?, after_ms }, &user);
+    let history = app.operations().history(request).await?.into_inner();
     let points = history.points.into_iter().map(|point| [point.at_ms, point.done, point.verified]);
-    Ok(json_of(&json!({ "points": points.collect::<Vec<_>>() })))
+    Ok(json_response(&json!({ "points": points.collect::<Vec<_>>() })))
 }
 
 /// Returns the certificate of a finished proof, as a file.
-async fn certificate<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn certificate(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path(job): Path<String>,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     let job = job_name(&job)?;
-    let Some(place) = app.downloads.acquire(session(&visitor)) else {
-        return Err(Refused::new(
+    let Some(guard) = app.downloads.acquire(session(&user)) else {
+        return Err(ErrorResponse::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too much is on its way; try again later",
+            "too many downloads are in progress; try again later",
         ));
     };
     let request = v1::StatusRequest { job: job.clone() };
-    let status = app.operations.status(asked(request, &visitor)).await?.into_inner();
+    let status = app.operations().status(request_for(request, &user)).await?.into_inner();
     let Some(name) = status.proofs.first().and_then(file_name) else {
-        return Err(Refused::new(StatusCode::NOT_FOUND, "a count has no certificate"));
+        return Err(ErrorResponse::new(StatusCode::NOT_FOUND, "a count has no certificate"));
     };
-    let request = asked(v1::CertificateRequest { job }, &visitor);
-    let chunks = app.operations.certificate(request).await?.into_inner();
+    let request = request_for(v1::CertificateRequest { job }, &user);
+    let chunks = app.operations().certificate(request).await?.into_inner();
     // The guard is held as long as the body.
     let bytes = chunks.map(move |chunk| {
-        let _place = &place;
+        let _guard = &guard;
         chunk.map(|chunk| Bytes::from(chunk.bytes))
     });
     let headers = [
@@ -372,50 +396,53 @@ fn file_name(proof: &v1::ProofStatus) -> Option<String> {
     })
 }
 
-/// Checks that the visitor may make changes; the coordinator checks it again.
-fn operator(visitor: &User) -> Result<(), Refused> {
-    if visitor.may(Action::Control) {
+/// Checks that the user may make changes; the coordinator checks it again.
+fn require_operator(user: &User) -> Result<(), ErrorResponse> {
+    if user.may(Action::Control) {
         Ok(())
     } else {
-        Err(Refused::new(StatusCode::FORBIDDEN, "this takes an operator; you may look"))
+        Err(ErrorResponse::new(
+            StatusCode::FORBIDDEN,
+            "this requires the role operator; yours is read-only",
+        ))
     }
 }
 
-async fn steer<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn change_job_state(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path((job, action)): Path<(String, String)>,
-) -> Result<Response, Refused> {
-    operator(&visitor)?;
+) -> Result<Response, ErrorResponse> {
+    require_operator(&user)?;
     let state = match &action[..] {
         "pause" => v1::JobState::Paused,
         "resume" => v1::JobState::Running,
         "cancel" => v1::JobState::Cancelled,
-        _ => return Err(Refused::new(StatusCode::NOT_FOUND, "there is nothing here")),
+        _ => return Err(ErrorResponse::new(StatusCode::NOT_FOUND, "not found")),
     };
     let request = v1::SetJobStateRequest { job: job_name(&job)?, state: state.into() };
-    let changed = app.operations.set_job_state(asked(request, &visitor)).await?.into_inner();
-    Ok(json_of(&json!({ "job": hex(&changed.job) })))
+    let changed = app.operations().set_job_state(request_for(request, &user)).await?.into_inner();
+    Ok(json_response(&json!({ "job": hex(&changed.job) })))
 }
 
-async fn drain<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn drain(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path(worker): Path<String>,
-) -> Result<Response, Refused> {
-    operator(&visitor)?;
-    let request = asked(v1::DrainRequest { worker: worker.clone() }, &visitor);
-    app.operations.drain(request).await?;
-    Ok(json_of(&json!({ "worker": worker })))
+) -> Result<Response, ErrorResponse> {
+    require_operator(&user)?;
+    let request = request_for(v1::DrainRequest { worker: worker.clone() }, &user);
+    app.operations().drain(request).await?;
+    Ok(json_response(&json!({ "worker": worker })))
 }
 
-async fn release<O: Operations>(
-    State(app): Shared<O>,
-    Extension(visitor): Extension<User>,
+async fn release(
+    State(app): Shared,
+    Extension(user): Extension<User>,
     Path(worker): Path<String>,
-) -> Result<Response, Refused> {
-    operator(&visitor)?;
-    let request = asked(v1::ReleaseRequest { worker: worker.clone() }, &visitor);
-    app.operations.release(request).await?;
-    Ok(json_of(&json!({ "worker": worker })))
+) -> Result<Response, ErrorResponse> {
+    require_operator(&user)?;
+    let request = request_for(v1::ReleaseRequest { worker: worker.clone() }, &user);
+    app.operations().release(request).await?;
+    Ok(json_response(&json!({ "worker": worker })))
 }

@@ -3,20 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tonic::service::Routes;
 
-use super::Reports;
 use super::authenticator::Authenticator;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
 use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
-use crate::cluster::protocol::v1::operations_server::Operations;
+use crate::cluster::protocol::v1::operations_client::OperationsClient;
 
 /// The limits on open connections.
-const CONNECTIONS: PoolLimits = PoolLimits { in_all: 512, per_key: 32, local: 256 };
+const CONNECTIONS: PoolLimits = PoolLimits { total: 512, per_key: 32, local: 256 };
 /// The time limit of a handshake, of the head of a request, and of each write of an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
@@ -26,7 +26,7 @@ pub enum AuthMode {
     /// No authentication: every user of this machine has access.
     Open,
     /// A session is required, over TLS with this identity.
-    Locked(Arc<Authority>, Arc<ServerIdentity>),
+    Sessions(Arc<Authority>, Arc<ServerIdentity>),
 }
 
 /// An address that is bound, and not served yet.
@@ -53,37 +53,29 @@ impl Bound {
     }
 }
 
-/// Returns the current time in ms since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Serves the dashboard of the coordinator behind `operations` until the future is dropped.
+/// Serves the dashboard of the coordinator that `operations` calls, until the future is dropped.
 ///
 /// # Errors
 /// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.
-pub async fn serve<O: Operations>(
+pub async fn serve(
     bound: Bound,
-    operations: O,
-    reports: Reports,
-    door: AuthMode,
+    operations: OperationsClient<Routes>,
+    auth_mode: AuthMode,
 ) -> io::Result<()> {
     let Bound { listener, address } = bound;
-    let (authority, acceptor) = match door {
+    let (authority, acceptor) = match auth_mode {
         AuthMode::Open if !address.ip().is_loopback() => {
             return Err(io::Error::other(format!(
-                "{address} can be reached by others, and everybody could come in"
+                "other machines can reach {address}, and without an authority there is no access control"
             )));
         }
         AuthMode::Open => (None, None),
-        AuthMode::Locked(authority, identity) => {
+        AuthMode::Sessions(authority, identity) => {
             let config = identity.config_for_browsers().map_err(io::Error::other)?;
             (Some(authority), Some(TlsAcceptor::from(Arc::new(config))))
         }
     };
-    let app =
-        Arc::new(App::new(operations, reports, Authenticator::new(authority, address.port())));
+    let app = Arc::new(App::new(operations, Authenticator::new(authority, address.port())));
     let router = router(Arc::clone(&app));
     let limits = ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT);
     tokio::select! {

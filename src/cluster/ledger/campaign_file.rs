@@ -30,14 +30,15 @@ use super::entry::{
     Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained,
     WorkerQuarantined, WorkerReleased,
 };
-use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
-use super::ledger_state::{JobEntries, JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
+use super::job_entries::JobEntries;
+use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
+use super::ledger_state::{JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::decomposition::JobHash;
 
 /// Time to wait for a reader that is about to finish.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The ledger of a campaign, open for writing or, where it cannot be written, for reading.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub struct CampaignFile {
     connection: Connection,
     /// `None` if the ledger is open for reading only.
     lock: Option<Lock>,
-    book: LedgerState,
+    state: LedgerState,
     head: Head,
     /// Set once a sync has failed: the content of the disk after `head` is unknown.
     failed: bool,
@@ -107,8 +108,8 @@ impl CampaignFile {
             action: "opened for writing",
             source,
         };
-        let at = Fault::at(path, "opened for writing");
-        let place = real_place(path).map_err(io)?;
+        let at = ReadError::at(path, "opened for writing");
+        let place = canonical_path(path).map_err(io)?;
         if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
             return Err(io(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -128,17 +129,22 @@ impl CampaignFile {
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, is_new);
         let connection = Connection::open_with_flags(&place, flags).map_err(|e| at(e.into()))?;
         let begun = is_new || mark == Some(Head::default().mark());
-        let (connection, created) =
-            prepare(connection, begun).map_err(|obstacle| obstacle.at(path))?;
+        let (connection, created) = prepare(connection, begun).map_err(|error| error.at(path))?;
         if created {
             sync_directory_of(&place).map_err(io)?;
         }
-        let (book, head) =
+        let (state, head) =
             schema::replay(&connection, mark, &mut |damage| Err(damage.into())).map_err(&at)?;
         // From here on the file may be changed.
-        go_on(&connection).map_err(&at)?;
-        let mut file =
-            Self { path: path.to_owned(), connection, lock: Some(lock), book, head, failed: false };
+        enable_writes(&connection).map_err(&at)?;
+        let mut file = Self {
+            path: path.to_owned(),
+            connection,
+            lock: Some(lock),
+            state,
+            head,
+            failed: false,
+        };
         file.set_mark();
         Ok(file)
     }
@@ -156,7 +162,7 @@ impl CampaignFile {
             action: "opened for reading",
             source,
         };
-        let place = real_place(path).map_err(io)?;
+        let place = canonical_path(path).map_err(io)?;
         // Where no lock can be created, there is no writer either.
         if let Ok(None) = Lock::take(&place) {
             return Err(LedgerError::InUse(path.to_owned()));
@@ -168,8 +174,8 @@ impl CampaignFile {
             schema::verify_tables(&connection)?;
             schema::replay(&connection, mark, &mut |damage| Err(damage.into()))
         };
-        let (book, head) = read().map_err(Fault::at(path, "opened for reading"))?;
-        Ok(Self { path: path.to_owned(), connection, lock: None, book, head, failed: false })
+        let (state, head) = read().map_err(ReadError::at(path, "opened for reading"))?;
+        Ok(Self { path: path.to_owned(), connection, lock: None, state, head, failed: false })
     }
 
     /// Returns whether the ledger is open for reading only.
@@ -189,7 +195,7 @@ impl CampaignFile {
             return Err(LedgerError::ReadOnly(self.path.clone()));
         }
         if self.failed {
-            return Err(LedgerError::FailedBefore(self.path.clone()));
+            return Err(LedgerError::EarlierSyncFailed(self.path.clone()));
         }
         if entries.is_empty() {
             return Ok(());
@@ -202,7 +208,7 @@ impl CampaignFile {
                 Ok(())
             }
             Err(error) => {
-                self.book.go_back(undo);
+                self.state.revert(undo);
                 self.failed = is_failed_sync(&error);
                 Err(error)
             }
@@ -210,39 +216,39 @@ impl CampaignFile {
     }
 
     fn try_append(&mut self, entries: &[Entry], undo: &mut Vec<Undo>) -> Result<Head, LedgerError> {
-        let at = Fault::at(&self.path, "written");
+        let at = ReadError::at(&self.path, "written");
         let sqlite = |error: rusqlite::Error| at(error.into());
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(sqlite)?;
         if schema::read_head(&transaction).map_err(&at)? != self.head {
-            return Err(LedgerError::ChangedUnderneath(self.path.clone()));
+            return Err(LedgerError::ConcurrentWrite(self.path.clone()));
         }
         let mut head = self.head;
         let mut touched = BTreeMap::new();
         for (place, entry) in (1..).zip(entries) {
             let number = head.entries + 1;
-            let result = schema::result_for(&transaction, &self.book, entry).map_err(&at)?;
-            let refused = |refusal| LedgerError::Refused {
+            let result = schema::result_for(&transaction, &self.state, entry).map_err(&at)?;
+            let invalid = |reason| LedgerError::InvalidEntry {
                 path: self.path.clone(),
                 place,
-                refusal: Box::new(refusal),
+                reason: Box::new(reason),
             };
-            self.book.enter(number, entry, result.as_ref(), undo).map_err(refused)?;
+            self.state.apply(number, entry, result.as_ref(), undo).map_err(invalid)?;
             let body = serde_json::to_string(entry).map_err(|error| LedgerError::Io {
                 path: self.path.clone(),
                 action: "written",
                 source: error.into(),
             })?;
             head = head.after(&schema::write_entry(&transaction, number, &body).map_err(sqlite)?);
-            if let Some(job) = entry.job().and_then(|job| self.book.job(&job)) {
+            if let Some(job) = entry.job().and_then(|job| self.state.job(&job)) {
                 touched.insert(job.row.submitted_by, job.submitted.job);
             }
         }
         for job in touched.into_values() {
-            if let Some(book) = self.book.job(&job) {
-                schema::write_totals(&transaction, &book.row).map_err(sqlite)?;
+            if let Some(entries) = self.state.job(&job) {
+                schema::write_totals(&transaction, &entries.row).map_err(sqlite)?;
             }
         }
         schema::write_head(&transaction, &head).map_err(sqlite)?;
@@ -268,12 +274,12 @@ impl CampaignFile {
         for job in self.jobs() {
             visit(Loaded::Job(job));
         }
-        for worker in self.book.workers() {
+        for worker in self.state.workers() {
             visit(Loaded::Worker(worker.clone()));
         }
-        let book = &self.book;
-        let job = |hash: &JobHash, stands: &dyn Fn(&JobEntries) -> bool| {
-            book.job(hash).is_some_and(stands)
+        let state = &self.state;
+        let job = |hash: &JobHash, holds: &dyn Fn(&JobEntries) -> bool| {
+            state.job(hash).is_some_and(holds)
         };
         let mut visit_entry = |number, _: &str, entry: Entry| {
             match entry {
@@ -300,8 +306,8 @@ impl CampaignFile {
         schema::read_entries(&self.connection, None, &mut visit_entry, &mut |damage| {
             Err(damage.into())
         })
-        .map_err(Fault::at(&self.path, "read"))?;
-        for unit in self.book.jobs().flat_map(JobEntries::poisoned) {
+        .map_err(ReadError::at(&self.path, "read"))?;
+        for unit in self.state.jobs().flat_map(JobEntries::poisoned) {
             visit(Loaded::Poisoned(unit.clone()));
         }
         Ok(())
@@ -309,12 +315,12 @@ impl CampaignFile {
 
     /// Returns the jobs in the order of submission, with their running totals.
     pub fn jobs(&self) -> impl Iterator<Item = JobRecord> {
-        self.book.jobs().map(|book| JobRecord::new(book.submitted.clone(), &book.row))
+        self.state.jobs().map(|job| JobRecord::new(job.submitted.clone(), &job.row))
     }
 
     /// Returns the running totals of a job, or `None` if it was never submitted.
     pub fn totals(&self, job: &JobHash) -> Option<JobTotals> {
-        self.book.job(job).map(|book| book.row.totals)
+        self.state.job(job).map(|job| job.row.totals)
     }
 
     /// Returns the number of entries.
@@ -324,7 +330,7 @@ impl CampaignFile {
 }
 
 /// Resolves symbolic links, so that all names of a ledger share one lock.
-pub(super) fn real_place(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn canonical_path(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let name = path.file_name().ok_or(error)?;
@@ -337,7 +343,7 @@ pub(super) fn real_place(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the path of SQLite's write-ahead log.
-pub(super) fn journal_of(path: &Path) -> PathBuf {
+pub(super) fn wal_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
@@ -354,7 +360,7 @@ fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, Ledg
     if length.is_some_and(|length| length > 0) {
         return Ok(Ok(false));
     }
-    let journal = fs::metadata(journal_of(path)).is_ok_and(|journal| journal.len() > 0);
+    let journal = fs::metadata(wal_path(path)).is_ok_and(|journal| journal.len() > 0);
     Ok(match mark {
         Some(CommitMark { entries: 0, .. }) => Ok(true),
         Some(CommitMark { entries, .. }) => {
@@ -365,17 +371,17 @@ fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, Ledg
     })
 }
 
-/// The reason why a file cannot be opened.
-pub(super) enum Obstacle {
-    Fault(Fault),
+/// The reason that a file cannot be opened.
+pub(super) enum OpenError {
+    Read(ReadError),
     NotALedger,
     Newer(i64),
 }
 
-impl Obstacle {
+impl OpenError {
     pub(super) fn at(self, path: &Path) -> LedgerError {
         match self {
-            Self::Fault(fault) => Fault::at(path, "opened")(fault),
+            Self::Read(error) => ReadError::at(path, "opened")(error),
             Self::NotALedger => LedgerError::NotALedger(path.to_owned()),
             Self::Newer(found) => {
                 LedgerError::Newer { path: path.to_owned(), found, known: schema::VERSION }
@@ -384,15 +390,15 @@ impl Obstacle {
     }
 }
 
-impl<E: Into<Fault>> From<E> for Obstacle {
+impl<E: Into<ReadError>> From<E> for OpenError {
     fn from(error: E) -> Self {
-        Self::Fault(error.into())
+        Self::Read(error.into())
     }
 }
 
 /// Configures a connection for reading or writing.
-pub(super) fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
+pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     // A rejected file must stay unchanged.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -404,7 +410,7 @@ pub(super) fn settle(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Checks that the file is a ledger of this version. Returns true if it is an empty SQLite database
 /// instead.
-pub(super) fn identify(connection: &Connection) -> Result<bool, Obstacle> {
+pub(super) fn identify(connection: &Connection) -> Result<bool, OpenError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -412,19 +418,19 @@ pub(super) fn identify(connection: &Connection) -> Result<bool, Obstacle> {
         (0, 0) if tables == 0 => Ok(true),
         (schema::APPLICATION, schema::VERSION) => Ok(false),
         (schema::APPLICATION, version) if version > schema::VERSION => {
-            Err(Obstacle::Newer(version))
+            Err(OpenError::Newer(version))
         }
-        _ => Err(Obstacle::NotALedger),
+        _ => Err(OpenError::NotALedger),
     }
 }
 
 /// Checks a file that is to be written. Creates the tables in an empty database if its creation had
 /// `begun`, and returns whether it did so. Otherwise changes nothing.
-fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool), Obstacle> {
-    settle(&connection)?;
+fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool), OpenError> {
+    configure(&connection)?;
     let blank = identify(&connection)?;
     if blank && !begun {
-        return Err(Obstacle::NotALedger);
+        return Err(OpenError::NotALedger);
     }
     schema::verify_structure(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -432,7 +438,7 @@ fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool)
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     if blank {
-        keep_journal(&connection)?;
+        enable_wal(&connection)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         schema::create(&transaction)?;
         transaction.commit()?;
@@ -442,21 +448,21 @@ fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool)
 }
 
 /// Lets SQLite write into a file that was checked.
-fn go_on(connection: &Connection) -> Result<(), Fault> {
-    keep_journal(connection)?;
+fn enable_writes(connection: &Connection) -> Result<(), ReadError> {
+    enable_wal(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }
 
 /// Switches to a write-ahead log, so that readers keep the snapshot with which they began.
-fn keep_journal(connection: &Connection) -> Result<(), Fault> {
+fn enable_wal(connection: &Connection) -> Result<(), ReadError> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode == "wal" {
         Ok(())
     } else {
         Err(LedgerCorruption::Structure(format!(
-            "its journal is kept by {mode}, which cannot be changed to wal"
+            "its journal mode is {mode}, which cannot be changed to wal"
         ))
         .into())
     }

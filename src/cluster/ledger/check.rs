@@ -9,10 +9,10 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
-use super::campaign_file::{JobRecord, Obstacle, identify, journal_of, real_place, settle};
+use super::campaign_file::{JobRecord, OpenError, canonical_path, configure, identify, wal_path};
 use super::commit_mark::read_mark;
 use super::entry::{Entry, Phase};
-use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
+use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::schema;
 use crate::decomposition::JobHash;
 
@@ -124,7 +124,7 @@ impl fmt::Display for JobOverview {
         )?;
         writeln!(
             f,
-            "  {:<19} {} of units or parts of them, {} disagree; {} results taken back",
+            "  {:<19} {} of units or parts of units, {} disagree; {} results taken back",
             "recounts", self.recounts, self.disagreements, self.voided
         )?;
         match &self.solutions {
@@ -153,14 +153,14 @@ impl fmt::Display for Overview {
 /// Returns an error if the file cannot be read at all or is not a ledger of this version. All other
 /// problems are in the report.
 pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
-    let mark = read_mark(&real_place(path).map_err(unreadable(path))?);
+    let mark = read_mark(&canonical_path(path).map_err(unreadable(path))?);
     let connection = open_for_reading(path)?;
     let mut findings = Vec::new();
     let mut findings_in_all = 0;
     let mut as_written = true;
     let mut note = |damage: LedgerCorruption| {
         findings_in_all += 1;
-        as_written &= damage.is_disagreement();
+        as_written &= damage.is_inconsistency();
         if findings.len() < MOST_FINDINGS {
             findings.push(damage.to_string());
         }
@@ -174,13 +174,14 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
         })
     };
     let (jobs, entries) = match read() {
-        Ok((book, head)) => (
-            book.jobs()
+        Ok((state, head)) => (
+            state
+                .jobs()
                 .map(|job| JobOverview::new(JobRecord::new(job.submitted.clone(), &job.row)))
                 .collect(),
             head.entries,
         ),
-        Err(fault) => match Fault::at(path, "read")(fault) {
+        Err(error) => match ReadError::at(path, "read")(error) {
             LedgerError::Damaged { damage, .. } => {
                 note(damage);
                 (Vec::new(), 0)
@@ -225,7 +226,7 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
         }
         Ok(Overview { entries, jobs })
     };
-    read().map_err(Fault::at(path, "read"))
+    read().map_err(ReadError::at(path, "read"))
 }
 
 /// Writes the entries of `job`, or all entries without one, as JSON lines
@@ -261,7 +262,7 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
             &mut |damage| Err(damage.into()),
         )
     });
-    read.map_err(Fault::at(path, "read"))?;
+    read.map_err(ReadError::at(path, "read"))?;
     match stuck.or_else(|| out.flush().err()) {
         Some(source) => Err(LedgerError::Output { path: path.to_owned(), source }),
         None => Ok(written),
@@ -274,7 +275,7 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {
 
 /// Opens a ledger for reading, as a snapshot at the time of the call.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
-    let place = real_place(path).map_err(unreadable(path))?;
+    let place = canonical_path(path).map_err(unreadable(path))?;
     let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
     if length == 0 {
         return Err(LedgerError::Damaged {
@@ -284,30 +285,30 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |connection: Connection| {
-        settle(&connection)?;
+        configure(&connection)?;
         connection.execute_batch("BEGIN")?;
         // The first read fixes the snapshot.
-        if identify(&connection)? { Err(Obstacle::NotALedger) } else { Ok(connection) }
+        if identify(&connection)? { Err(OpenError::NotALedger) } else { Ok(connection) }
     };
-    let opened = Connection::open_with_flags(&place, flags).map_err(Obstacle::from).and_then(read);
+    let opened = Connection::open_with_flags(&place, flags).map_err(OpenError::from).and_then(read);
     match opened {
-        Err(Obstacle::Fault(Fault::Sqlite(error)))
-            if is_unwritable(&error) && !has_journal(&place) =>
+        Err(OpenError::Read(ReadError::Sqlite(error)))
+            if is_unwritable(&error) && !has_wal(&place) =>
         {
             // In a directory that is not writable, SQLite cannot share a journal. Without a journal
             // there is no writer to share it with.
             let uri = immutable_uri(&place);
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
-            Connection::open_with_flags(uri, flags).map_err(Obstacle::from).and_then(read)
+            Connection::open_with_flags(uri, flags).map_err(OpenError::from).and_then(read)
         }
-        Err(Obstacle::Fault(Fault::Sqlite(error)))
-            if is_unwritable(&error) || is_out_of_room(&error) =>
+        Err(OpenError::Read(ReadError::Sqlite(error)))
+            if is_unwritable(&error) || is_disk_full(&error) =>
         {
-            open_alone(&place, flags).and_then(read)
+            open_exclusive(&place, flags).and_then(read)
         }
         other => other,
     }
-    .map_err(|obstacle| obstacle.at(path))
+    .map_err(|error| error.at(path))
 }
 
 /// Opens a ledger whose journal cannot be shared, because the file for the shared memory cannot be
@@ -315,7 +316,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
 /// index of the journal in the memory of this process. The rows are checked against their checksums
 /// as usual.
 #[cfg(unix)]
-fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
+fn open_exclusive(place: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     // Locks would require a file that is open for writing.
     let connection = Connection::open_with_flags_and_vfs(place, flags, c"unix-none")?;
     // Set before the first read, or SQLite requests shared memory.
@@ -325,11 +326,11 @@ fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
 
 /// Opens it normally, since other systems offer no alternative.
 #[cfg(not(unix))]
-fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
+fn open_exclusive(place: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     Ok(Connection::open_with_flags(place, flags)?)
 }
 
-fn is_out_of_room(error: &rusqlite::Error) -> bool {
+fn is_disk_full(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
@@ -337,8 +338,8 @@ fn is_unwritable(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-fn has_journal(place: &Path) -> bool {
-    std::fs::metadata(journal_of(place)).is_ok_and(|journal| journal.len() > 0)
+fn has_wal(place: &Path) -> bool {
+    std::fs::metadata(wal_path(place)).is_ok_and(|journal| journal.len() > 0)
 }
 
 /// Returns the SQLite URI of a file that no process changes.

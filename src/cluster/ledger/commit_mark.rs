@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::atomic_file;
 use crate::atomic_file::sync_directory_of;
 
-const BEGINS: &str = "nqueens-ledger-mark/1";
+const MAGIC: &str = "nqueens-ledger-mark/1";
 
 /// The number of acknowledged entries, and the first bytes of the chain after the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct CommitMark {
 
 impl CommitMark {
     fn line(self) -> String {
-        let text = format!("{BEGINS} {:020} {:016x}", self.entries, u64::from_be_bytes(self.chain));
+        let text = format!("{MAGIC} {:020} {:016x}", self.entries, u64::from_be_bytes(self.chain));
         let digest = Sha256::digest(text.as_bytes());
         let sum: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{text} {sum}\n")
@@ -34,7 +34,7 @@ impl CommitMark {
 
     /// Parses a mark; accepts exactly what [`Self::line`] writes.
     fn parse(line: &str) -> Option<Self> {
-        let mut words = line.strip_prefix(BEGINS)?.split_whitespace();
+        let mut words = line.strip_prefix(MAGIC)?.split_whitespace();
         let entries = words.next()?.parse().ok()?;
         let chain = u64::from_str_radix(words.next()?, 16).ok()?.to_be_bytes();
         let mark = Self { entries, chain };
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_read_back_only_as_it_was_written() {
+    fn only_an_intact_mark_is_read_back() {
         let mark = CommitMark { entries: 1 << 40, chain: [0, 1, 2, 3, 4, 5, 254, 255] };
         let line = mark.line();
         assert_eq!(CommitMark::parse(&line), Some(mark));

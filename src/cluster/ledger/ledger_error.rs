@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::ledger_state::InvalidEntry;
+use super::invalid_entry::InvalidEntry;
 
-/// The reason why a ledger cannot be used. Each message says how to proceed.
+/// The reason that a ledger cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The operating system reported an error.
@@ -32,13 +32,16 @@ pub enum LedgerError {
         source: rusqlite::Error,
     },
     /// Another process writes the ledger.
-    #[error("ledger {0} is in use by another process; stop that one, or name another file")]
+    #[error("ledger {0} is in use by another process; stop that process, or name another file")]
     InUse(PathBuf),
     /// The file is not a ledger.
-    #[error("{0} is no ledger of a campaign; nothing in it was changed: name another file")]
+    #[error("{0} is not the ledger of a campaign; it was left unchanged: name another file")]
     NotALedger(PathBuf),
     /// The file was written by a later version of the program.
-    #[error("ledger {path} has version {found}, this program knows {known}: use a newer program")]
+    #[error(
+        "ledger {path} has version {found}, but this program supports only {known}: \
+         use a newer program"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -48,9 +51,7 @@ pub enum LedgerError {
         known: i64,
     },
     /// The file is damaged.
-    #[error(
-        "ledger {path}: {damage}; nothing in it was changed: restore a copy, or name another file"
-    )]
+    #[error("ledger {path}: {damage}; it was left unchanged: restore a copy, or name another file")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -59,31 +60,32 @@ pub enum LedgerError {
     },
     /// An entry is not valid after its predecessors.
     #[error(
-        "ledger {path}, entry {place} of the batch: {refusal}; nothing of the batch was written"
+        "ledger {path}, entry {place} of the batch: {reason}; nothing of the batch was written"
     )]
-    Refused {
+    InvalidEntry {
         /// The file.
         path: PathBuf,
         /// The position of the entry in the batch, from 1.
         place: usize,
         /// The reason.
-        refusal: Box<InvalidEntry>,
+        reason: Box<InvalidEntry>,
     },
     /// Another program wrote the ledger, in spite of the lock.
     #[error(
-        "ledger {0} was changed by another program while this one had it; open it again to go on"
+        "ledger {0} was changed by another program while it was open; open it again to continue"
     )]
-    ChangedUnderneath(PathBuf),
+    ConcurrentWrite(PathBuf),
     /// An earlier sync failed, so it is unknown whether its batch is durable.
     #[error(
-        "ledger {0}: the disk failed to keep what was written, and nothing more is; open it again to go on"
+        "ledger {0}: an earlier write did not reach the disk, so nothing more is written; \
+         open it again to continue"
     )]
-    FailedBefore(PathBuf),
+    EarlierSyncFailed(PathBuf),
     /// The ledger is open for reading only.
     #[error("ledger {0} is open for reading only")]
     ReadOnly(PathBuf),
     /// The output cannot be written.
-    #[error("ledger {path}: what it holds cannot be handed on: {source}")]
+    #[error("ledger {path}: the output cannot be written: {source}")]
     Output {
         /// The file.
         path: PathBuf,
@@ -95,7 +97,7 @@ pub enum LedgerError {
 impl LedgerError {
     /// Returns whether the error comes from the operating system (no space, no permission to write,
     /// a failing disk), so that the ledger may still be readable.
-    pub fn is_of_the_system(&self) -> bool {
+    pub fn is_io(&self) -> bool {
         match self {
             Self::Io { .. } => true,
             Self::Sqlite { source, .. } => matches!(
@@ -117,16 +119,16 @@ impl LedgerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerCorruption {
     /// The file is empty.
-    #[error("it is empty, which no ledger is; if it was never used, remove it to begin a new one")]
+    #[error("it is empty; if it was never used, remove it to start a new ledger")]
     Empty,
     /// SQLite finds the structure of the file damaged.
-    #[error("the file is not as it was written ({0})")]
+    #[error("the structure of the file is damaged ({0})")]
     Structure(String),
     /// The tables are not those of a ledger.
     #[error("its tables are not those of a ledger")]
     Schema,
     /// A row does not match its checksum.
-    #[error("the checksum of {table} {row} does not fit, so the row is not as it was written")]
+    #[error("the checksum of {table} {row} does not match, so the row is damaged")]
     Checksum {
         /// The table.
         table: &'static str,
@@ -142,7 +144,7 @@ pub enum LedgerCorruption {
         row: u64,
     },
     /// There is a row that should not exist.
-    #[error("{table} {row} should not be there")]
+    #[error("{table} {row} should not exist")]
     Extra {
         /// The table.
         table: &'static str,
@@ -150,7 +152,7 @@ pub enum LedgerCorruption {
         row: u64,
     },
     /// Each row matches its checksum, but the chain of the rows does not match the head.
-    #[error("the entries are not those that were written, though each fits its checksum")]
+    #[error("the entries do not match the chain, although each matches its checksum")]
     Chain,
     /// A valid row that this version does not understand.
     #[error("entry {number} has unknown content ({reason}), written by another version")]
@@ -161,19 +163,20 @@ pub enum LedgerCorruption {
         reason: String,
     },
     /// A valid row that is not allowed after its predecessors.
-    #[error("entry {number}: {refusal}")]
+    #[error("entry {number}: {reason}")]
     Entry {
         /// The entry.
         number: u64,
         /// The reason.
-        refusal: Box<InvalidEntry>,
+        reason: Box<InvalidEntry>,
     },
     /// The running totals are not the sum of the entries.
     #[error("the running totals of job {0} are not the sum of its entries")]
     Totals(String),
     /// The ledger has fewer entries than were acknowledged.
     #[error(
-        "it holds {found} entries, and {acknowledged} were acknowledged: it was cut off, or an old copy was put back; if that was meant, remove the .lock file beside it"
+        "it has {found} entries, but {acknowledged} were acknowledged: it was truncated, or \
+         replaced by an old copy; if that was intended, remove the .lock file beside it"
     )]
     Lost {
         /// Number of acknowledged entries.
@@ -183,32 +186,33 @@ pub enum LedgerCorruption {
     },
     /// An entry differs from the acknowledged one.
     #[error(
-        "entry {0} is not the one that was acknowledged: this is another ledger; if it was put here on purpose, remove the .lock file beside it"
+        "entry {0} is not the one that was acknowledged: this is another ledger; if that is \
+         intended, remove the .lock file beside it"
     )]
-    AnotherHistory(u64),
+    Diverged(u64),
 }
 
 impl LedgerCorruption {
     /// Returns whether the rows are as they were written and only their sums or order disagree.
-    pub fn is_disagreement(&self) -> bool {
+    pub fn is_inconsistency(&self) -> bool {
         matches!(self, Self::Totals(_) | Self::Entry { .. })
     }
 }
 
-/// The reason why rows cannot be read; [`Fault::at`] adds the file.
+/// The reason that rows cannot be read; [`ReadError::at`] adds the file.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum ReadError {
     Sqlite(rusqlite::Error),
-    LedgerCorruption(LedgerCorruption),
+    Corrupt(LedgerCorruption),
 }
 
-impl Fault {
-    /// Returns a function that converts a fault of the ledger at `path` during `action` into an
+impl ReadError {
+    /// Returns a function that converts an error of the ledger at `path` during `action` into an
     /// error.
     pub(super) fn at(path: &Path, action: &'static str) -> impl Fn(Self) -> LedgerError {
         let path = path.to_owned();
-        move |fault| match fault {
-            Self::LedgerCorruption(damage) => LedgerError::Damaged { path: path.clone(), damage },
+        move |error| match error {
+            Self::Corrupt(damage) => LedgerError::Damaged { path: path.clone(), damage },
             Self::Sqlite(source) => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt) => LedgerError::Damaged {
                     path: path.clone(),
@@ -221,14 +225,14 @@ impl Fault {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<LedgerCorruption> for Fault {
+impl From<LedgerCorruption> for ReadError {
     fn from(damage: LedgerCorruption) -> Self {
-        Self::LedgerCorruption(damage)
+        Self::Corrupt(damage)
     }
 }

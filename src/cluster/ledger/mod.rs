@@ -5,6 +5,8 @@ mod campaign_file;
 mod check;
 mod commit_mark;
 mod entry;
+mod invalid_entry;
+mod job_entries;
 mod ledger_error;
 mod ledger_state;
 mod schema;
@@ -12,9 +14,10 @@ mod schema;
 pub use campaign_file::{CampaignFile, JobRecord, Loaded};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show};
 pub use entry::{
-    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck,
+    CheckDepth, DrawnChecks, Entry, JobSubmitted, Note, Phase, PhaseChanged, Recount, SpotCheck,
     SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
     WorkerSeen,
 };
+pub use invalid_entry::InvalidEntry;
 pub use ledger_error::{LedgerCorruption, LedgerError};
-pub use ledger_state::{InvalidEntry, JobTotals, WorkerRecord};
+pub use ledger_state::{JobTotals, WorkerRecord};

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::commit_mark::CommitMark;
 use super::entry::{Entry, Phase};
-use super::ledger_error::{Fault, LedgerCorruption};
+use super::ledger_error::{LedgerCorruption, ReadError};
 use super::ledger_state::{JobRow, JobTotals, LedgerState};
 use crate::tally::{Residues, Tally};
 
@@ -95,7 +95,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Checks that the tables are those that [`create`] makes.
-pub(super) fn verify_tables(connection: &Connection) -> Result<(), Fault> {
+pub(super) fn verify_tables(connection: &Connection) -> Result<(), ReadError> {
     let mut statement =
         connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
     let mut rows = statement.query([])?;
@@ -110,7 +110,7 @@ pub(super) fn verify_tables(connection: &Connection) -> Result<(), Fault> {
 }
 
 /// Runs SQLite's check of its file structure.
-pub(super) fn verify_structure(connection: &Connection) -> Result<(), Fault> {
+pub(super) fn verify_structure(connection: &Connection) -> Result<(), ReadError> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
     if found == "ok" { Ok(()) } else { Err(LedgerCorruption::Structure(found).into()) }
@@ -134,7 +134,7 @@ pub(super) fn write_head(connection: &Connection, head: &Head) -> rusqlite::Resu
     Ok(())
 }
 
-pub(super) fn read_head(connection: &Connection) -> Result<Head, Fault> {
+pub(super) fn read_head(connection: &Connection) -> Result<Head, ReadError> {
     let mut statement = connection.prepare_cached(SELECT_HEAD)?;
     let mut rows = statement.query([])?;
     let row = rows.next()?.ok_or(LedgerCorruption::Missing { table: "head", row: 1 })?;
@@ -206,7 +206,7 @@ pub(super) fn write_totals(connection: &Connection, row: &JobRow) -> rusqlite::R
 }
 
 /// Reads all rows of totals, in the order of submission.
-pub(super) fn read_totals(connection: &Connection) -> Result<Vec<JobRow>, Fault> {
+pub(super) fn read_totals(connection: &Connection) -> Result<Vec<JobRow>, ReadError> {
     let mut statement = connection.prepare_cached(SELECT_TOTALS)?;
     let mut rows = statement.query([])?;
     let mut all = Vec::new();
@@ -261,7 +261,7 @@ fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
 }
 
 /// Reads one entry.
-pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, Fault> {
+pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, ReadError> {
     let mut statement = connection.prepare_cached(SELECT_ENTRY)?;
     let found = statement
         .query_row([number.cast_signed()], |row| {
@@ -275,28 +275,28 @@ pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, 
 /// Returns the tally of the result that `entry` refers to.
 pub(super) fn result_for(
     connection: &Connection,
-    book: &LedgerState,
+    state: &LedgerState,
     entry: &Entry,
-) -> Result<Option<Tally>, Fault> {
-    let Some(number) = book.result_of(entry) else { return Ok(None) };
+) -> Result<Option<Tally>, ReadError> {
+    let Some(number) = state.result_of(entry) else { return Ok(None) };
     match read_entry(connection, number)? {
         Entry::UnitDone(done) => Ok(Some(done.tally)),
         _ => Err(LedgerCorruption::Chain.into()),
     }
 }
 
-/// A visitor of entries with their number and JSON; it may break off the reading.
-pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()>, Fault> + 'a;
+/// A visitor of entries with their number and JSON; it may stop the reading.
+pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()>, ReadError> + 'a;
 
 /// Calls `visit` with every entry, its number and its JSON until it breaks. Checks each entry by
-/// itself and all of them against the head and the mark; reports damage to `complain`. Returns the
+/// itself and all of them against the head and the mark; reports damage to `report`. Returns the
 /// head.
 pub(super) fn read_entries(
     connection: &Connection,
     mark: Option<CommitMark>,
     visit: &mut Visit<'_>,
-    complain: &mut dyn FnMut(LedgerCorruption) -> Result<(), Fault>,
-) -> Result<Head, Fault> {
+    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
+) -> Result<Head, ReadError> {
     let expected = read_head(connection)?;
     let mut head = Head::default();
     let mut statement: Statement<'_> = connection.prepare(SELECT_ENTRIES)?;
@@ -305,23 +305,23 @@ pub(super) fn read_entries(
     while let Some(row) = rows.next()? {
         let RawEntry { number, content } = raw_entry(row)?;
         if number > expected.entries || number <= head.entries {
-            complain(LedgerCorruption::Extra { table: "entry", row: number })?;
+            report(LedgerCorruption::Extra { table: "entry", row: number })?;
             continue;
         }
         if number != head.entries + 1 {
-            complain(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
+            report(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
             broken = true;
             head.entries = number - 1;
         }
         let Some((body, digest)) = content else {
-            complain(LedgerCorruption::Checksum { table: "entry", row: number })?;
+            report(LedgerCorruption::Checksum { table: "entry", row: number })?;
             broken = true;
             head.entries = number;
             continue;
         };
         head = head.after(&digest);
         if !broken && mark.is_some_and(|m| m.entries == number && m.chain != head.mark().chain) {
-            complain(LedgerCorruption::AnotherHistory(number))?;
+            report(LedgerCorruption::Diverged(number))?;
         }
         match parse(number, body) {
             Ok(entry) => {
@@ -329,20 +329,17 @@ pub(super) fn read_entries(
                     return Ok(head);
                 }
             }
-            Err(unknown) => complain(unknown)?,
+            Err(unknown) => report(unknown)?,
         }
     }
     if head.entries != expected.entries {
-        complain(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
+        report(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
     } else if !broken && head != expected {
-        complain(LedgerCorruption::Chain)?;
+        report(LedgerCorruption::Chain)?;
     }
     match mark {
         Some(mark) if mark.entries > expected.entries => {
-            complain(LedgerCorruption::Lost {
-                acknowledged: mark.entries,
-                found: expected.entries,
-            })?;
+            report(LedgerCorruption::Lost { acknowledged: mark.entries, found: expected.entries })?;
         }
         _ => {}
     }
@@ -350,52 +347,52 @@ pub(super) fn read_entries(
 }
 
 /// Applies every entry to an empty state and compares the result with the running totals. Reports
-/// damage to `complain`.
+/// damage to `report`.
 pub(super) fn replay(
     connection: &Connection,
     mark: Option<CommitMark>,
-    complain: &mut dyn FnMut(LedgerCorruption) -> Result<(), Fault>,
-) -> Result<(LedgerState, Head), Fault> {
-    let mut book = LedgerState::default();
+    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
+) -> Result<(LedgerState, Head), ReadError> {
+    let mut state = LedgerState::default();
     let mut undo = Vec::new();
-    let mut refused = Vec::new();
+    let mut invalid = Vec::new();
     let head = read_entries(
         connection,
         mark,
         &mut |number, _, entry| {
-            let result = result_for(connection, &book, &entry)?;
-            if let Err(refusal) = book.enter(number, &entry, result.as_ref(), &mut undo) {
-                refused.push(LedgerCorruption::Entry { number, refusal: Box::new(refusal) });
+            let result = result_for(connection, &state, &entry)?;
+            if let Err(reason) = state.apply(number, &entry, result.as_ref(), &mut undo) {
+                invalid.push(LedgerCorruption::Entry { number, reason: Box::new(reason) });
             }
             undo.clear();
             // Stop after 1000 findings, to bound the memory.
-            Ok(if refused.len() < 1000 {
+            Ok(if invalid.len() < 1000 {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())
             })
         },
-        complain,
+        report,
     )?;
-    for damage in refused {
-        complain(damage)?;
+    for damage in invalid {
+        report(damage)?;
     }
     let mut written = read_totals(connection)?.into_iter().peekable();
-    for job in book.jobs() {
+    for job in state.jobs() {
         let key = job.row.submitted_by;
         while let Some(extra) = written.next_if(|row| row.submitted_by < key) {
-            complain(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
+            report(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
         }
         match written.next_if(|row| row.submitted_by == key) {
-            None => complain(LedgerCorruption::Missing { table: "totals", row: key })?,
+            None => report(LedgerCorruption::Missing { table: "totals", row: key })?,
             Some(row) if row != job.row => {
-                complain(LedgerCorruption::Totals(job.submitted.job.to_string()))?
+                report(LedgerCorruption::Totals(job.submitted.job.to_string()))?
             }
             Some(_) => {}
         }
     }
     for extra in written {
-        complain(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
+        report(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
     }
-    Ok((book, head))
+    Ok((state, head))
 }

@@ -1,12 +1,13 @@
 //! The accept loop: handshakes, connection pools and displacement.
 //!
-//! A connection is first in the handshake pool, and then in the pool of strangers or in that of
-//! certified peers. Each pool has a reserve for this machine. A worker and an attacker cannot be
-//! told apart before the handshake is done, so the handshake pool refuses nobody: it drops the
-//! oldest handshake of the address that has the most. A handshake takes milliseconds, so an honest
-//! one is over long before it is the oldest, unless within that time a pool's worth of connections
-//! arrives from its own address, or from more addresses than the pool has slots. The same holds for
-//! strangers, who have one call to make. Certified peers are never displaced by a stranger.
+//! A connection is first in the handshake pool, and then in the pool of anonymous peers or in that
+//! of certified peers. Each pool has a reserve for this machine. A worker and an attacker cannot be
+//! distinguished before the handshake is done, so the handshake pool refuses no connection: it
+//! drops the oldest handshake of the address that has the most. A handshake takes milliseconds, so
+//! an honest one is finished long before it is the oldest, unless within that time a pool's worth
+//! of connections arrives from its own address, or from more addresses than the pool has slots. The
+//! same holds for anonymous peers, which make one call. A certified peer is never displaced by an
+//! anonymous one.
 
 use std::future::Future;
 use std::io;
@@ -15,16 +16,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::limits::{ConnectionLimits, PoolLimits};
 use super::quota::{KeyedQuota, Overflow, QuotaGuard};
 
 /// The key of a connection in a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
+pub(crate) enum QuotaKey {
     Address(IpAddr),
     /// The SHA-256 digest of a certificate.
     Certificate([u8; 32]),
@@ -36,7 +40,7 @@ pub(crate) enum Identity {
     /// The peer presented this certificate (DER) of the authority.
     Certified(Arc<[u8]>),
     /// The peer presented no certificate.
-    Stranger,
+    Anonymous,
     /// Every peer is trusted.
     Trusted,
 }
@@ -45,6 +49,24 @@ pub(crate) enum Identity {
 pub(crate) struct Handshake<S> {
     pub(crate) stream: S,
     pub(crate) identity: Identity,
+}
+
+impl<S> Handshake<S> {
+    /// Accepts a plain stream, whose peer cannot be identified.
+    pub(crate) async fn plain(stream: S, identity: Identity) -> io::Result<Self> {
+        Ok(Self { stream, identity })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Handshake<TlsStream<S>> {
+    /// Performs the TLS handshake. A peer that presents no certificate is anonymous.
+    pub(crate) async fn tls(acceptor: TlsAcceptor, stream: S) -> io::Result<Self> {
+        let stream = acceptor.accept(stream).await?;
+        let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let identity = presented
+            .map_or(Identity::Anonymous, |der| Identity::Certified(Arc::from(der.as_ref())));
+        Ok(Self { stream, identity })
+    }
 }
 
 /// An accepted connection.
@@ -57,25 +79,25 @@ pub(crate) struct Accepted<S> {
     pub(crate) deadline: Instant,
     /// The slot of the connection. The connection counts as open until this is dropped, and must be
     /// closed once this is displaced.
-    pub(crate) guard: QuotaGuard<Holder>,
+    pub(crate) guard: QuotaGuard<QuotaKey>,
 }
 
 /// A quota for other machines and one for this machine.
 #[derive(Clone, Debug)]
 struct Pool {
-    remote: Arc<KeyedQuota<Holder>>,
-    local: Arc<KeyedQuota<Holder>>,
+    remote: Arc<KeyedQuota<QuotaKey>>,
+    local: Arc<KeyedQuota<QuotaKey>>,
 }
 
 impl Pool {
     fn new(limits: PoolLimits, overflow: Overflow) -> Self {
-        let PoolLimits { in_all, per_key, local } = limits;
-        let remote = KeyedQuota::new(in_all, per_key, overflow);
+        let PoolLimits { total, per_key, local } = limits;
+        let remote = KeyedQuota::new(total, per_key, overflow);
         Self { remote, local: KeyedQuota::new(local, local, overflow) }
     }
 
-    fn acquire(&self, is_local: bool, holder: Holder) -> Option<QuotaGuard<Holder>> {
-        if is_local { &self.local } else { &self.remote }.acquire(holder)
+    fn acquire(&self, is_local: bool, key: QuotaKey) -> Option<QuotaGuard<QuotaKey>> {
+        if is_local { &self.local } else { &self.remote }.acquire(key)
     }
 }
 
@@ -101,7 +123,7 @@ pub(crate) async fn accept<S, H, C>(
     C: Future<Output = ()> + Send + 'static,
 {
     let handshakes = Pool::new(limits.handshakes, Overflow::DisplaceOldest);
-    let strangers = Pool::new(limits.strangers, Overflow::DisplaceOldest);
+    let anonymous = Pool::new(limits.anonymous, Overflow::DisplaceOldest);
     let certified = Pool::new(limits.certified, Overflow::DisplaceLargest);
     let mut tasks = JoinSet::new();
     loop {
@@ -109,7 +131,7 @@ pub(crate) async fn accept<S, H, C>(
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // For example, there are too many open files. This is temporary.
+                // For example, too many files are open. This is temporary.
                 tracing::warn!("a connection could not be accepted: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -117,33 +139,37 @@ pub(crate) async fn accept<S, H, C>(
         };
         let deadline = Instant::now() + limits.time_limit;
         let is_local = (limits.is_local)(from.ip());
-        let address = Holder::Address(network(from.ip()));
+        let address = QuotaKey::Address(network(from.ip()));
         let Some(mut guard) = handshakes.acquire(is_local, address) else {
             tracing::debug!(%from, "too many handshakes");
             continue;
         };
         let (handshake, serve) = (handshake.clone(), serve.clone());
-        let (strangers, certified) = (strangers.clone(), certified.clone());
+        let (anonymous, certified) = (anonymous.clone(), certified.clone());
         tasks.spawn(async move {
             let _ = stream.set_nodelay(true);
             let done = tokio::select! {
                 done = tokio::time::timeout_at(deadline, handshake(stream)) => done,
-                () = guard.displaced() => return tracing::debug!(%from, "its handshake was displaced"),
+                () = guard.displaced() => {
+                    return tracing::debug!(%from, "the handshake was displaced by a newer connection");
+                }
             };
             let Handshake { stream, identity } = match done {
                 Ok(Ok(done)) => done,
-                Ok(Err(error)) => return tracing::debug!(%from, "no handshake: {error}"),
-                Err(_) => return tracing::debug!(%from, "no handshake in time"),
+                Ok(Err(error)) => return tracing::debug!(%from, "the handshake failed: {error}"),
+                Err(_) => return tracing::debug!(%from, "the handshake timed out"),
             };
             let acquired = match &identity {
                 Identity::Certified(der) => {
-                    certified.acquire(is_local, Holder::Certificate(Sha256::digest(der).into()))
+                    certified.acquire(is_local, QuotaKey::Certificate(Sha256::digest(der).into()))
                 }
-                Identity::Stranger => strangers.acquire(is_local, address),
+                Identity::Anonymous => anonymous.acquire(is_local, address),
                 Identity::Trusted => certified.acquire(is_local, address),
             };
             drop(guard);
-            let Some(guard) = acquired else { return tracing::warn!(%from, "too many connections") };
+            let Some(guard) = acquired else {
+                return tracing::warn!(%from, "too many connections");
+            };
             serve(Accepted { stream, identity, from, deadline, guard }).await;
         });
     }
@@ -156,10 +182,10 @@ mod tests {
 
     use super::*;
 
-    const ALL: PoolLimits = PoolLimits { in_all: 4, per_key: 2, local: 2 };
+    const ALL: PoolLimits = PoolLimits { total: 4, per_key: 2, local: 2 };
 
-    /// Starts an echo server. Its handshake is five bytes: "hello" for a stranger, anything else
-    /// for a certificate. Its only local address is 127.0.0.1.
+    /// Starts an echo server. Its handshake is five bytes: "hello" for an anonymous peer,
+    /// anything else for a certificate. Its only local address is 127.0.0.1.
     async fn start(limits: ConnectionLimits) -> (SocketAddr, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -167,7 +193,7 @@ mod tests {
             let mut hello = [0; 5];
             stream.read_exact(&mut hello).await?;
             let identity = match &hello {
-                b"hello" => Identity::Stranger,
+                b"hello" => Identity::Anonymous,
                 _ => Identity::Certified(Arc::from(hello)),
             };
             Ok(Handshake { stream, identity })
@@ -185,7 +211,7 @@ mod tests {
     fn limits() -> ConnectionLimits {
         ConnectionLimits {
             handshakes: ALL,
-            strangers: ALL,
+            anonymous: ALL,
             certified: ALL,
             time_limit: Duration::from_secs(600),
             is_local: |address| address == IpAddr::from([127, 0, 0, 1]),
@@ -214,25 +240,25 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn held_handshakes_and_strangers_keep_nobody_out() {
+    async fn held_handshakes_and_anonymous_connections_block_no_peer() {
         let (address, serving) = start(limits()).await;
-        // Several times as many connections as there are slots hold all handshakes and stranger
-        // slots.
+        // Several times as many connections as there are slots hold all slots for handshakes and
+        // anonymous peers.
         let mut held = Vec::new();
         for number in 0..40_u8 {
             held.push(connect(address, 2 + number % 8).await);
-            let mut stranger = connect(address, 2 + number % 8).await;
-            assert!(is_served(&mut stranger, b"hello").await, "stranger {number}");
-            held.push(stranger);
+            let mut anonymous = connect(address, 2 + number % 8).await;
+            assert!(is_served(&mut anonymous, b"hello").await, "anonymous peer {number}");
+            held.push(anonymous);
         }
         for last in [1, 2, 100] {
             assert!(
                 is_served(&mut connect(address, last).await, b"hello").await,
-                "a stranger from {last}"
+                "an anonymous peer from {last}"
             );
             assert!(
                 is_served(&mut connect(address, last).await, b"known").await,
-                "a certified one from {last}"
+                "a certified peer from {last}"
             );
         }
         // The oldest ones were displaced.
@@ -241,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_certificate_has_its_own_share_and_is_displaced_by_no_stranger() {
+    async fn a_certified_peer_has_its_own_share_and_is_not_displaced_by_anonymous_peers() {
         let (address, serving) = start(ConnectionLimits { is_local: |_| false, ..limits() }).await;
         let mut known = [connect(address, 1).await, connect(address, 1).await];
         for stream in &mut known {
@@ -260,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handshake_ends_in_its_time() {
+    async fn a_handshake_times_out() {
         let (address, serving) =
             start(ConnectionLimits { time_limit: Duration::from_millis(50), ..limits() }).await;
         assert!(is_closed(connect(address, 1).await).await);
@@ -268,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_and_an_address_of_ipv4_too() {
+    fn an_ipv6_network_and_an_ipv4_address_are_one_key_each() {
         let of = |text: &str| network(text.parse().expect("an address"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

@@ -28,43 +28,41 @@ pub(crate) async fn serve_http1(
     tls: Option<TlsAcceptor>,
     router: Router,
 ) {
-    let within = limits.time_limit;
-    let identity = Identity::Stranger;
+    let time_limit = limits.time_limit;
     match tls {
         None => {
             let handshake = move |stream: TcpStream| {
-                let handshake = Handshake {
-                    stream: WriteTimeout::new(stream, within),
-                    identity: identity.clone(),
-                };
-                async move { Ok(handshake) }
+                Handshake::plain(WriteTimeout::new(stream, time_limit), Identity::Anonymous)
             };
-            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits))
-                .await;
+            accept(listener, limits, handshake, move |accepted| {
+                serve_connection(accepted, router, limits)
+            })
+            .await;
         }
         Some(acceptor) => {
             let handshake = move |stream: TcpStream| {
-                let (accepting, identity) =
-                    (acceptor.accept(WriteTimeout::new(stream, within)), identity.clone());
-                async move { Ok(Handshake { stream: accepting.await?, identity }) }
+                Handshake::tls(acceptor.clone(), WriteTimeout::new(stream, time_limit))
             };
-            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits))
-                .await;
+            accept(listener, limits, handshake, move |accepted| {
+                serve_connection(accepted, router, limits)
+            })
+            .await;
         }
     }
 }
 
-async fn converse(
+/// Serves the requests of one connection until it ends or is displaced.
+async fn serve_connection(
     accepted: Accepted<impl AsyncRead + AsyncWrite + Unpin + Send + 'static>,
     router: Router,
     limits: ConnectionLimits,
 ) {
     let Accepted { stream, from, mut guard, .. } = accepted;
     let peer = PeerAddress(from.ip());
-    let answer = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        hyper::service::Service::call(&answer, request)
+        hyper::service::Service::call(&router, request)
     });
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(limits.time_limit);
@@ -87,13 +85,13 @@ mod tests {
     use crate::cluster::net::PoolLimits;
 
     async fn start(
-        strangers: PoolLimits,
-        within: Duration,
+        anonymous: PoolLimits,
+        time_limit: Duration,
     ) -> (SocketAddr, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let router = Router::new().route("/", get(|| async { "here" }));
-        let limits = ConnectionLimits::for_http1(strangers, within);
+        let limits = ConnectionLimits::for_http1(anonymous, time_limit);
         (address, tokio::spawn(serve_http1(listener, limits, None, router)))
     }
 
@@ -107,25 +105,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_head_that_is_never_finished_is_not_waited_for() {
+    async fn an_unfinished_head_times_out() {
         let (address, serving) =
-            start(PoolLimits { in_all: 8, per_key: 8, local: 8 }, Duration::from_millis(50)).await;
-        for begun in ["", "GET / HT"] {
+            start(PoolLimits { total: 8, per_key: 8, local: 8 }, Duration::from_millis(50)).await;
+        for partial in ["", "GET / HT"] {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
-            stream.write_all(begun.as_bytes()).await.expect("taken");
+            stream.write_all(partial.as_bytes()).await.expect("taken");
             let mut answer = String::new();
             let read =
                 tokio::time::timeout(Duration::from_secs(60), stream.read_to_string(&mut answer))
                     .await;
-            assert!(read.is_ok() && !answer.contains("200"), "{begun:?}: {answer}");
+            assert!(read.is_ok() && !answer.contains("200"), "{partial:?}: {answer}");
         }
         serving.abort();
     }
 
     #[tokio::test]
-    async fn connections_that_are_held_keep_no_newcomer_out() {
+    async fn held_connections_do_not_block_new_ones() {
         let (address, serving) =
-            start(PoolLimits { in_all: 4, per_key: 4, local: 4 }, Duration::from_secs(600)).await;
+            start(PoolLimits { total: 4, per_key: 4, local: 4 }, Duration::from_secs(600)).await;
         let mut held = Vec::new();
         for _ in 0..50 {
             let mut stream = TcpStream::connect(address).await.expect("it listens");

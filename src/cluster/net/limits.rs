@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     /// Connections from other machines.
-    pub in_all: usize,
+    pub total: usize,
     /// Of these, the connections of one address (one /64 network for IPv6), or of one certificate
     /// where one was presented.
     pub per_key: usize,
@@ -16,8 +16,8 @@ pub struct PoolLimits {
 }
 
 impl PoolLimits {
-    const fn total(self) -> usize {
-        self.in_all.saturating_add(self.local)
+    const fn capacity(self) -> usize {
+        self.total.saturating_add(self.local)
     }
 
     /// Scales the pool to its share of `files`, where all pools need `all`. At least one connection
@@ -27,8 +27,8 @@ impl PoolLimits {
             let share = limit as u128 * files as u128 / all.max(1) as u128;
             usize::try_from(share).unwrap_or(limit).clamp(1, limit.max(1))
         };
-        let in_all = scale(self.in_all);
-        Self { in_all, per_key: self.per_key.min(in_all), local: scale(self.local) }
+        let total = scale(self.total);
+        Self { total, per_key: self.per_key.min(total), local: scale(self.local) }
     }
 }
 
@@ -38,13 +38,13 @@ pub struct ConnectionLimits {
     /// Connections whose handshake is in progress.
     pub handshakes: PoolLimits,
     /// Connections without a certificate.
-    pub strangers: PoolLimits,
+    pub anonymous: PoolLimits,
     /// Connections with a certificate, and all connections where none is needed.
     pub certified: PoolLimits,
     /// The time limit for the handshake and the first bytes of the protocol; without a certificate,
     /// also for the first allowed call. It starts when the connection is accepted.
     pub time_limit: Duration,
-    /// The time that a connection without a certificate lives on after an allowed call.
+    /// The time for which a connection without a certificate stays open after an allowed call.
     pub after_enrolment: Duration,
     /// The test whether an address belongs to this machine.
     pub is_local: fn(IpAddr) -> bool,
@@ -53,9 +53,9 @@ pub struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
-            handshakes: PoolLimits { in_all: 2048, per_key: 512, local: 512 },
-            strangers: PoolLimits { in_all: 1024, per_key: 128, local: 256 },
-            certified: PoolLimits { in_all: 12_288, per_key: 256, local: 2048 },
+            handshakes: PoolLimits { total: 2048, per_key: 512, local: 512 },
+            anonymous: PoolLimits { total: 1024, per_key: 128, local: 256 },
+            certified: PoolLimits { total: 12_288, per_key: 256, local: 2048 },
             time_limit: Duration::from_secs(10),
             after_enrolment: Duration::from_secs(10),
             is_local: |address| address.to_canonical().is_loopback(),
@@ -64,15 +64,18 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// Creates the limits of an HTTP/1.1 listener, where every peer is a stranger.
-    pub(crate) fn for_http1(strangers: PoolLimits, time_limit: Duration) -> Self {
-        let handshakes = strangers;
-        Self { handshakes, strangers, time_limit, ..Self::default() }
+    /// Creates the limits of an HTTP/1.1 listener, where every peer is anonymous.
+    pub(crate) fn for_http1(anonymous: PoolLimits, time_limit: Duration) -> Self {
+        let handshakes = anonymous;
+        Self { handshakes, anonymous, time_limit, ..Self::default() }
     }
 
     /// Returns the capacity of all pools together.
-    fn total(&self) -> usize {
-        [self.handshakes, self.strangers, self.certified].map(PoolLimits::total).into_iter().sum()
+    fn capacity(&self) -> usize {
+        [self.handshakes, self.anonymous, self.certified]
+            .map(PoolLimits::capacity)
+            .into_iter()
+            .sum()
     }
 
     /// Scales the pools down to the number of files that the process may open, less `others` for
@@ -82,21 +85,21 @@ impl ConnectionLimits {
         let Some(open_files) = open_files.and_then(|files| usize::try_from(files).ok()) else {
             return self;
         };
-        let (room, total) = (open_files.saturating_sub(others), self.total());
-        if total <= room {
+        let (available, wanted) = (open_files.saturating_sub(others), self.capacity());
+        if wanted <= available {
             return self;
         }
-        let scale = |pool: PoolLimits| pool.scaled(room, total);
+        let scale = |pool: PoolLimits| pool.scaled(available, wanted);
         let handshakes = scale(self.handshakes);
-        let (strangers, certified) = (scale(self.strangers), scale(self.certified));
-        let bounded = Self { handshakes, strangers, certified, ..self };
+        let (anonymous, certified) = (scale(self.anonymous), scale(self.certified));
+        let bounded = Self { handshakes, anonymous, certified, ..self };
         tracing::warn!(
             open_files,
-            certified = bounded.certified.in_all,
-            "the process may have {open_files} files open, so {} connections are taken in place of {total}; raise the \
-             hard limit (ulimit -Hn, LimitNOFILE=) to {} or more",
-            bounded.total(),
-            total + others,
+            certified = bounded.certified.total,
+            "the process may open {open_files} files, so at most {} connections are accepted instead of {wanted}; raise \
+             the hard limit (ulimit -Hn, LimitNOFILE=) to {} or more",
+            bounded.capacity(),
+            wanted + others,
         );
         bounded
     }
@@ -137,35 +140,35 @@ mod tests {
     #[test]
     fn pools_fit_into_the_open_files_and_keep_their_proportions() {
         let limits = ConnectionLimits::default();
-        let all = limits.total();
+        let all = limits.capacity();
         let same = limits.bounded_by(Some(all as u64 + 100), 100);
-        assert_eq!((same.total(), same.certified), (all, limits.certified));
-        assert_eq!(limits.bounded_by(None, 100).total(), all);
+        assert_eq!((same.capacity(), same.certified), (all, limits.certified));
+        assert_eq!(limits.bounded_by(None, 100).capacity(), all);
         for files in [300, 1024, 4096, all as u64 + 99] {
             let bounded = limits.bounded_by(Some(files), 100);
             assert!(
-                bounded.total() <= usize::try_from(files).expect("small") - 100,
+                bounded.capacity() <= usize::try_from(files).expect("small") - 100,
                 "{files}: {bounded:?}"
             );
-            for pool in [bounded.handshakes, bounded.strangers, bounded.certified] {
+            for pool in [bounded.handshakes, bounded.anonymous, bounded.certified] {
                 assert!(
-                    pool.in_all > 0 && pool.local > 0 && pool.per_key > 0,
+                    pool.total > 0 && pool.local > 0 && pool.per_key > 0,
                     "{files}: {bounded:?}"
                 );
-                assert!(pool.per_key <= pool.in_all, "{files}: {bounded:?}");
+                assert!(pool.per_key <= pool.total, "{files}: {bounded:?}");
             }
-            assert!(bounded.certified.in_all > bounded.handshakes.in_all, "{files}: {bounded:?}");
+            assert!(bounded.certified.total > bounded.handshakes.total, "{files}: {bounded:?}");
         }
         // Even without any file to spare, each pool can serve one connection.
         assert_eq!(
             limits.bounded_by(Some(10), 100).certified,
-            PoolLimits { in_all: 1, per_key: 1, local: 1 }
+            PoolLimits { total: 1, per_key: 1, local: 1 }
         );
     }
 
     #[cfg(unix)]
     #[test]
-    fn the_limit_on_open_files_is_the_hard_one_afterwards() {
+    fn the_soft_limit_on_open_files_is_raised_to_the_hard_one() {
         use rustix::process::{Resource, getrlimit};
         let raised = raise_open_files();
         let now = getrlimit(Resource::Nofile);

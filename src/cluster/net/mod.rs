@@ -15,7 +15,7 @@ mod quota;
 mod write_timeout;
 
 #[cfg(test)]
-pub(crate) use accept::Holder;
+pub(crate) use accept::QuotaKey;
 pub(crate) use accept::{Accepted, Handshake, Identity, accept, network};
 pub(crate) use http1::{PeerAddress, serve_http1};
 pub(crate) use limits::raise_open_files;

@@ -25,7 +25,7 @@ pub(crate) enum Overflow {
 /// The slots that keys hold, with a limit per key and in total.
 #[derive(Debug)]
 pub(crate) struct KeyedQuota<K: Clone + Eq + Hash> {
-    in_all: usize,
+    total: usize,
     per_key: usize,
     overflow: Overflow,
     state: Mutex<State<K>>,
@@ -33,8 +33,9 @@ pub(crate) struct KeyedQuota<K: Clone + Eq + Hash> {
 
 #[derive(Debug)]
 struct State<K> {
-    next: u64,
-    in_all: usize,
+    next_id: u64,
+    /// The number of slots held by all keys together.
+    taken: usize,
     /// The slots by key and age. A key without slots has no entry.
     held: HashMap<K, BTreeMap<u64, oneshot::Sender<()>>>,
 }
@@ -50,10 +51,10 @@ pub(crate) struct QuotaGuard<K: Clone + Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedQuota<K> {
-    /// Creates a quota of `in_all` slots, with at most `per_key` for one key.
-    pub(crate) fn new(in_all: usize, per_key: usize, overflow: Overflow) -> Arc<Self> {
-        let state = Mutex::new(State { next: 0, in_all: 0, held: HashMap::new() });
-        Arc::new(Self { in_all, per_key, overflow, state })
+    /// Creates a quota of `total` slots, with at most `per_key` for one key.
+    pub(crate) fn new(total: usize, per_key: usize, overflow: Overflow) -> Arc<Self> {
+        let state = Mutex::new(State { next_id: 0, taken: 0, held: HashMap::new() });
+        Arc::new(Self { total, per_key, overflow, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
@@ -65,9 +66,9 @@ impl<K: Clone + Eq + Hash> KeyedQuota<K> {
         let mut state = self.state();
         let own = state.held.get(&key).map_or(0, BTreeMap::len);
         let victim = if own >= self.per_key {
-            let may = self.overflow == Overflow::DisplaceOldest && own > 0;
-            Some(may.then(|| key.clone())?)
-        } else if state.in_all >= self.in_all {
+            let may_displace = self.overflow == Overflow::DisplaceOldest && own > 0;
+            Some(may_displace.then(|| key.clone())?)
+        } else if state.taken >= self.total {
             Some(state.victim(own, self.overflow)?)
         } else {
             None
@@ -76,9 +77,9 @@ impl<K: Clone + Eq + Hash> KeyedQuota<K> {
             state.displace(&victim);
         }
         let (sender, displaced) = oneshot::channel();
-        let id = state.next;
-        state.next += 1;
-        state.in_all += 1;
+        let id = state.next_id;
+        state.next_id += 1;
+        state.taken += 1;
         state.held.entry(key.clone()).or_default().insert(id, sender);
         Some(QuotaGuard { quota: Arc::clone(self), key, id, displaced: Some(displaced) })
     }
@@ -92,27 +93,27 @@ impl<K: Clone + Eq + Hash> State<K> {
         let largest =
             self.held.iter().max_by_key(|(_, held)| (held.len(), std::cmp::Reverse(oldest(held))));
         let larger = largest.filter(|(_, held)| held.len() > own + 1);
-        let found = match overflow {
+        let victim = match overflow {
             Overflow::Refuse => None,
             Overflow::DisplaceLargest => larger,
             Overflow::DisplaceOldest => {
                 larger.or_else(|| self.held.iter().min_by_key(|(_, held)| oldest(held)))
             }
         };
-        found.map(|(key, _)| key.clone())
+        victim.map(|(key, _)| key.clone())
     }
 
-    /// Takes the oldest slot from a key and notifies its holder.
+    /// Takes the oldest slot from a key and notifies its guard.
     fn displace(&mut self, key: &K) {
-        if let Some((_, holder)) = self.held.get_mut(key).and_then(BTreeMap::pop_first) {
-            self.in_all -= 1;
-            // A guard that is just being dropped does not listen.
-            let _ = holder.send(());
+        if let Some((_, guard)) = self.held.get_mut(key).and_then(BTreeMap::pop_first) {
+            self.taken -= 1;
+            // A guard that is being dropped has no receiver any more.
+            let _ = guard.send(());
         }
-        self.forget_if_empty(key);
+        self.remove_if_empty(key);
     }
 
-    fn forget_if_empty(&mut self, key: &K) {
+    fn remove_if_empty(&mut self, key: &K) {
         if self.held.get(key).is_some_and(BTreeMap::is_empty) {
             self.held.remove(key);
         }
@@ -140,8 +141,8 @@ impl<K: Clone + Eq + Hash> Drop for QuotaGuard<K> {
     fn drop(&mut self) {
         let mut state = self.quota.state();
         if state.held.get_mut(&self.key).and_then(|held| held.remove(&self.id)).is_some() {
-            state.in_all -= 1;
-            state.forget_if_empty(&self.key);
+            state.taken -= 1;
+            state.remove_if_empty(&self.key);
         }
     }
 }
@@ -157,26 +158,27 @@ mod tests {
     }
 
     #[test]
-    fn no_key_holds_more_than_its_limit_and_what_is_given_back_is_free() {
+    fn no_key_exceeds_its_limit_and_returned_slots_are_free() {
         let quota = KeyedQuota::new(4, 2, Overflow::Refuse);
-        let mut held: Vec<_> = [1, 1, 2].map(|key| quota.acquire(key).expect("room")).into();
+        let mut held: Vec<_> = [1, 1, 2].map(|key| quota.acquire(key).expect("a free slot")).into();
         assert!(quota.acquire(1).is_none(), "a third for the same");
         held.remove(0);
         held.push(quota.acquire(1).expect("one was given back"));
-        held.push(quota.acquire(2).expect("room"));
+        held.push(quota.acquire(2).expect("a free slot"));
         assert!(quota.acquire(3).is_none(), "all is taken");
-        assert!(held.iter_mut().all(|guard| !guard.is_displaced()), "nobody loses what is held");
+        assert!(held.iter_mut().all(|guard| !guard.is_displaced()), "no slot is displaced");
         drop(held);
         let state = quota.state();
-        assert_eq!((state.in_all, state.held.len()), (0, 0));
+        assert_eq!((state.taken, state.held.len()), (0, 0));
     }
 
     #[test]
-    fn a_key_that_holds_much_gives_way_to_one_that_holds_less() {
+    fn the_largest_key_loses_slots_to_smaller_ones() {
         let quota = KeyedQuota::new(5, 4, Overflow::DisplaceLargest);
-        let mut many: Vec<_> = (0..4).map(|_| quota.acquire("many").expect("room")).collect();
+        let mut many: Vec<_> =
+            (0..4).map(|_| quota.acquire("many").expect("a free slot")).collect();
         assert!(quota.acquire("many").is_none(), "its own limit");
-        let mut one = quota.acquire("one").expect("room");
+        let mut one = quota.acquire("one").expect("a free slot");
         // The quota is full. Newcomers take the oldest slot of the key with the most, until shares
         // are equal.
         let mut two = quota.acquire("two").expect("many holds four");
@@ -194,13 +196,13 @@ mod tests {
                 .all(|guard| !guard.is_displaced())
         );
         drop(many);
-        assert_eq!(quota.state().in_all, 4, "what was displaced is not given back twice");
+        assert_eq!(quota.state().taken, 4, "what was displaced is not given back twice");
     }
 
     #[test]
-    fn among_equals_the_oldest_gives_way_and_a_newcomer_is_always_let_in() {
+    fn among_equals_the_oldest_is_displaced_and_a_newcomer_is_always_admitted() {
         let quota = KeyedQuota::new(3, 2, Overflow::DisplaceOldest);
-        let mut held: Vec<_> = [1, 2, 3].map(|key| quota.acquire(key).expect("room")).into();
+        let mut held: Vec<_> = [1, 2, 3].map(|key| quota.acquire(key).expect("a free slot")).into();
         for key in 4..100 {
             held.push(quota.acquire(key).expect("a newcomer"));
             let lost: Vec<bool> = held.iter_mut().map(QuotaGuard::is_displaced).collect();
@@ -208,7 +210,7 @@ mod tests {
             held.remove(0);
         }
         // A key at its own limit loses its own oldest slot.
-        let mut again = quota.acquire(99).expect("room");
+        let mut again = quota.acquire(99).expect("a free slot");
         assert!(held.iter_mut().any(QuotaGuard::is_displaced));
         let mut third = quota.acquire(99).expect("its own oldest goes");
         assert!(!again.is_displaced() && !third.is_displaced());
@@ -216,12 +218,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_displaced_is_told() {
+    async fn a_displaced_guard_is_notified() {
         let quota = KeyedQuota::new(1, 1, Overflow::DisplaceOldest);
-        let mut first = quota.acquire(()).expect("room");
-        let told = tokio::spawn(async move { first.displaced().await });
+        let mut first = quota.acquire(()).expect("a free slot");
+        let notified = tokio::spawn(async move { first.displaced().await });
         tokio::task::yield_now().await;
         let _second = quota.acquire(()).expect("a newcomer");
-        told.await.expect("told");
+        notified.await.expect("notified");
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 
 use super::convert::MOST_MESSAGE_BYTES;
 use super::v1::enrolment_client::EnrolmentClient;
@@ -55,13 +55,13 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let wrong = || AddressError(text.chars().take(100).collect());
+        let invalid = || AddressError(text.chars().take(100).collect());
         let (host, port) = match text.rsplit_once(':') {
             // An IPv6 address without brackets has more colons.
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-                (host, port.parse().map_err(|_| wrong())?)
+                (host, port.parse().map_err(|_| invalid())?)
             }
-            Some(_) => return Err(wrong()),
+            Some(_) => return Err(invalid()),
             None => (text, Self::PORT),
         };
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
@@ -70,7 +70,7 @@ impl FromStr for Address {
             literal.is_some_and(|literal| literal.parse::<std::net::Ipv6Addr>().is_ok())
         };
         if port == 0 || host.is_empty() || !(host.bytes().all(is_host) || is_ipv6()) {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Self { host: host.to_owned(), port })
     }
@@ -86,20 +86,20 @@ pub enum Security {
     Tls(Fingerprint, Option<Box<Credentials>>),
 }
 
-/// The error if no connection can be set up.
+/// The error if no channel can be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to {0} cannot be set up: {1}")]
-pub struct LinkError(Address, tonic::transport::Error);
+pub struct ChannelError(Address, transport::Error);
 
 /// A channel to a coordinator. It connects at the first call, and reconnects when the connection is
 /// lost.
 #[derive(Clone, Debug)]
-pub struct Link {
-    channel: Channel,
+pub struct Channel {
+    inner: transport::Channel,
 }
 
-impl Link {
-    /// Creates a link on which every call ends within `deadline`.
+impl Channel {
+    /// Creates a channel on which every call ends within `deadline`.
     ///
     /// # Errors
     /// TLS does not accept the credentials.
@@ -107,17 +107,17 @@ impl Link {
         address: &Address,
         security: &Security,
         deadline: Duration,
-    ) -> Result<Self, LinkError> {
-        let fail = |error| LinkError(address.clone(), error);
+    ) -> Result<Self, ChannelError> {
+        let fail = |error| ChannelError(address.clone(), error);
         let endpoint = Self::endpoint(address, security, deadline).map_err(fail)?;
-        Ok(Self { channel: endpoint.connect_lazy() })
+        Ok(Self { inner: endpoint.connect_lazy() })
     }
 
     fn endpoint(
         address: &Address,
         security: &Security,
         deadline: Duration,
-    ) -> Result<Endpoint, tonic::transport::Error> {
+    ) -> Result<Endpoint, transport::Error> {
         const KEEP_ALIVE: Duration = Duration::from_secs(20);
         let scheme = match security {
             Security::Plain => "http",
@@ -140,24 +140,23 @@ impl Link {
     }
 
     /// Returns a client for enrolment and renewal.
-    pub fn enrolment(&self) -> EnrolmentClient<Channel> {
-        EnrolmentClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    pub fn enrolment(&self) -> EnrolmentClient<transport::Channel> {
+        EnrolmentClient::new(self.inner.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
     /// Returns a client for workers' calls.
-    pub fn work(&self) -> WorkClient<Channel> {
-        WorkClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    pub fn work(&self) -> WorkClient<transport::Channel> {
+        WorkClient::new(self.inner.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
     /// Returns a client for the calls of workers that prove.
-    pub fn proving(&self) -> ProvingClient<Channel> {
-        ProvingClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    pub fn proving(&self) -> ProvingClient<transport::Channel> {
+        ProvingClient::new(self.inner.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
     /// Returns a client for operators' and viewers' calls. Lists of jobs and workers may be long.
-    pub fn operations(&self) -> OperationsClient<Channel> {
-        OperationsClient::new(self.channel.clone())
-            .max_decoding_message_size(64 * MOST_MESSAGE_BYTES)
+    pub fn operations(&self) -> OperationsClient<transport::Channel> {
+        OperationsClient::new(self.inner.clone()).max_decoding_message_size(64 * MOST_MESSAGE_BYTES)
     }
 }
 

@@ -9,24 +9,24 @@ use tonic::Status;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectError {
     /// The kind of failure, as far as callers distinguish it.
-    pub fault: ConnectFault,
+    pub kind: ConnectErrorKind,
     /// A description on one line.
-    pub why: String,
+    pub message: String,
 }
 
 /// The kind of a connection failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectFault {
+pub enum ConnectErrorKind {
     /// The connection was refused: nothing listens at the address.
-    NobodyListens,
-    /// The server speaks TLS, but is not the coordinator. This may be transient while a network is
-    /// only partly up.
-    Stranger,
+    Refused,
+    /// The server speaks TLS, but its certificate is not the coordinator's. This may be transient
+    /// while a network is only partly up.
+    UntrustedServer,
     /// The client used TLS, and the server does not.
-    NoTls,
+    TlsUnsupported,
     /// The client did not use TLS, and the server does not answer in HTTP/2; most probably it uses
     /// TLS.
-    NotPlain,
+    PlainUnsupported,
     /// Any other failure, which may be transient.
     Other,
 }
@@ -37,38 +37,38 @@ impl ConnectError {
     pub fn of(status: &Status) -> Option<Self> {
         let causes = || iter::successors(status.source(), |cause| (*cause).source());
         // The innermost cause is the most specific.
-        let said = causes().last()?.to_string();
-        let fault = causes().find_map(known).unwrap_or(ConnectFault::Other);
-        let why = match fault {
-            ConnectFault::NoTls => "it does not speak TLS",
-            ConnectFault::NotPlain => "it does not speak HTTP/2 without TLS",
-            _ => said.lines().next().unwrap_or_default(),
+        let innermost = causes().last()?.to_string();
+        let kind = causes().find_map(classify).unwrap_or(ConnectErrorKind::Other);
+        let message = match kind {
+            ConnectErrorKind::TlsUnsupported => "it does not speak TLS",
+            ConnectErrorKind::PlainUnsupported => "it does not speak HTTP/2 without TLS",
+            _ => innermost.lines().next().unwrap_or_default(),
         };
-        Some(Self { fault, why: why.to_owned() })
+        Some(Self { kind, message: message.to_owned() })
     }
 }
 
 /// Classifies a single cause.
-fn known(cause: &(dyn Error + 'static)) -> Option<ConnectFault> {
+fn classify(cause: &(dyn Error + 'static)) -> Option<ConnectErrorKind> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-            Some(tls) => of_tls(tls),
+            Some(tls) => classify_tls(tls),
             None => (error.kind() == io::ErrorKind::ConnectionRefused)
-                .then_some(ConnectFault::NobodyListens),
+                .then_some(ConnectErrorKind::Refused),
         };
     }
     if let Some(error) = cause.downcast_ref::<h2::Error>() {
         // The first bytes of a TLS alert, or of a line of HTTP/1, are read as a frame's length.
         return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR))
-            .then_some(ConnectFault::NotPlain);
+            .then_some(ConnectErrorKind::PlainUnsupported);
     }
-    of_tls(cause.downcast_ref()?)
+    classify_tls(cause.downcast_ref()?)
 }
 
-const fn of_tls(error: &rustls::Error) -> Option<ConnectFault> {
+const fn classify_tls(error: &rustls::Error) -> Option<ConnectErrorKind> {
     match error {
-        rustls::Error::InvalidCertificate(_) => Some(ConnectFault::Stranger),
-        rustls::Error::InvalidMessage(_) => Some(ConnectFault::NoTls),
+        rustls::Error::InvalidCertificate(_) => Some(ConnectErrorKind::UntrustedServer),
+        rustls::Error::InvalidMessage(_) => Some(ConnectErrorKind::TlsUnsupported),
         _ => None,
     }
 }
@@ -82,10 +82,10 @@ mod tests {
 
     use super::*;
     use crate::cluster::auth::Fingerprint;
-    use crate::cluster::protocol::{Address, Link, Security, v1};
+    use crate::cluster::protocol::{Address, Channel, Security, v1};
 
     /// Returns the failure of a call to a server that reads a little, writes these bytes and ends.
-    async fn answered(security: Security, bytes: &'static [u8]) -> ConnectError {
+    async fn error_of_response(security: Security, bytes: &'static [u8]) -> ConnectError {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: Address =
             listener.local_addr().expect("one").to_string().parse().expect("one");
@@ -98,8 +98,9 @@ mod tests {
                 let _ = stream.read_to_end(&mut Vec::new()).await;
             }
         });
-        let link = Link::new(&address, &security, Duration::from_secs(30)).expect("a link");
-        let status = link
+        let channel =
+            Channel::new(&address, &security, Duration::from_secs(30)).expect("a channel");
+        let status = channel
             .operations()
             .status(v1::StatusRequest::default())
             .await
@@ -109,32 +110,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_speaks_otherwise_is_told_from_what_is_away() {
+    async fn a_server_of_another_protocol_is_distinguished_from_an_absent_one() {
         const ALERT: &[u8] = &[0x15, 3, 3, 0, 2, 2, 10];
         for bytes in [ALERT, b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
-            let broken = answered(Security::Plain, bytes).await;
-            assert_eq!(broken.fault, ConnectFault::NotPlain, "{broken:?}");
+            let error = error_of_response(Security::Plain, bytes).await;
+            assert_eq!(error.kind, ConnectErrorKind::PlainUnsupported, "{error:?}");
         }
-        assert_eq!(answered(Security::Plain, b"").await.fault, ConnectFault::Other);
+        assert_eq!(error_of_response(Security::Plain, b"").await.kind, ConnectErrorKind::Other);
         let pin: Fingerprint =
             "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
         // The settings frame with which an HTTP/2 server begins.
-        let broken = answered(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
-        assert_eq!(broken.fault, ConnectFault::NoTls, "{broken:?}");
+        let error = error_of_response(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+        assert_eq!(error.kind, ConnectErrorKind::TlsUnsupported, "{error:?}");
         let nobody =
             TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
         let nobody: Address = nobody.to_string().parse().expect("one");
-        let link = Link::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a link");
-        let status =
-            link.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
+        let channel =
+            Channel::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a channel");
+        let status = channel
+            .operations()
+            .status(v1::StatusRequest::default())
+            .await
+            .expect_err("nothing listens");
         assert_eq!(
-            ConnectError::of(&status).map(|broken| broken.fault),
-            Some(ConnectFault::NobodyListens)
+            ConnectError::of(&status).map(|error| error.kind),
+            Some(ConnectErrorKind::Refused)
         );
     }
 
     #[test]
-    fn an_answer_is_no_broken_connection() {
+    fn a_response_is_not_a_connection_error() {
         assert_eq!(
             ConnectError::of(&Status::unavailable("the coordinator stops; try again later")),
             None

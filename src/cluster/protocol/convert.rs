@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::campaign::{
-    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId,
-    UnitResult, Verdict,
+    Assignment, HeldLease, JobState, ResultVerdict, Source, SubRangeSet, SyncRequest, SyncResponse,
+    UnitId, UnitResult,
 };
 use crate::decomposition::JobHash;
 use crate::tally::{Parts, Residues, Tally};
@@ -35,10 +35,10 @@ pub enum Malformed {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// A byte string has the wrong length.
-    #[error("{0} has {1} bytes, not {2}")]
+    #[error("{0} has length {1} instead of {2}")]
     Length(&'static str, usize, usize),
     /// A list has too many items.
-    #[error("{1} {0}; at most {2} are taken")]
+    #[error("{1} {0}; at most {2} are allowed")]
     TooMany(&'static str, usize, usize),
     /// A value is out of range.
     #[error("{0} is out of range")]
@@ -65,8 +65,8 @@ pub fn job_hash(hash: &[u8]) -> Result<JobHash, Malformed> {
 }
 
 fn name(what: &'static str, name: String) -> Result<String, Malformed> {
-    let plain = name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
-    if plain { Ok(name) } else { Err(Malformed::Range(what)) }
+    let is_plain = name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
+    if is_plain { Ok(name) } else { Err(Malformed::Range(what)) }
 }
 
 pub(super) fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed> {
@@ -110,7 +110,7 @@ fn parts(sent: &[v1::Part]) -> Result<Parts, Malformed> {
         let completions = number("completions", &part.completions)?;
         let (residues, nodes) = (residues(&part.residues)?, number("nodes", &part.nodes)?);
         let added = parts.add(part.weight, completions, residues, nodes);
-        added.map_err(|_| Malformed::Range("the sum of parts"))?;
+        added.map_err(|_| Malformed::Range("the sum of the parts"))?;
     }
     Ok(parts)
 }
@@ -180,7 +180,7 @@ pub mod messages {
         let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Malformed> {
             let all: Option<Vec<Square>> = squares.iter().map(square).collect();
             all.ok_or_else(|| {
-                Malformed::Problem("rows and columns of squares begin at 1".to_owned())
+                Malformed::Problem("rows and columns of squares start at 1".to_owned())
             })
         };
         let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
@@ -229,15 +229,15 @@ pub mod messages {
     /// There are too many.
     pub fn devices(devices: Vec<v1::Device>) -> Result<Vec<v1::Device>, Malformed> {
         at_most("devices", devices.len(), MOST_DEVICES)?;
-        let shown = |text: String| {
-            let plain = text.chars().filter(|letter| !letter.is_control());
-            plain.take(MOST_NAME_BYTES / 4).collect::<String>()
+        let displayable = |text: String| {
+            let printable = text.chars().filter(|letter| !letter.is_control());
+            printable.take(MOST_NAME_BYTES / 4).collect::<String>()
         };
         let device = |device: v1::Device| v1::Device {
-            id: shown(device.id),
-            name: shown(device.name),
-            kernel: shown(device.kernel),
-            fault: shown(device.fault),
+            id: displayable(device.id),
+            name: displayable(device.name),
+            kernel: displayable(device.kernel),
+            fault: displayable(device.fault),
             ..device
         };
         Ok(devices.into_iter().map(device).collect())
@@ -293,7 +293,7 @@ pub mod messages {
             tally: Tally::try_from(&result.tally.ok_or(Malformed::Missing("a tally"))?)?,
             parts: parts(&result.parts)?,
             source,
-            elapsed_s: seconds("the time that a unit took", result.elapsed_s)?,
+            elapsed_s: seconds("the elapsed time", result.elapsed_s)?,
         })
     }
 
@@ -321,15 +321,15 @@ pub mod messages {
     }
 }
 
-impl From<Verdict> for v1::Verdict {
-    fn from(verdict: Verdict) -> Self {
+impl From<ResultVerdict> for v1::Verdict {
+    fn from(verdict: ResultVerdict) -> Self {
         match verdict {
-            Verdict::Accepted => Self::Accepted,
-            Verdict::Duplicate => Self::Duplicate,
-            Verdict::Conflict => Self::Conflict,
-            Verdict::StaleJob => Self::StaleJob,
-            Verdict::Refused => Self::Refused,
-            Verdict::Quarantined => Self::Quarantined,
+            ResultVerdict::Accepted => Self::Accepted,
+            ResultVerdict::Duplicate => Self::Duplicate,
+            ResultVerdict::Conflict => Self::Conflict,
+            ResultVerdict::StaleJob => Self::StaleJob,
+            ResultVerdict::Refused => Self::Refused,
+            ResultVerdict::Quarantined => Self::Quarantined,
         }
     }
 }
@@ -397,7 +397,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_result_arrives_as_it_was_sent(
+        fn results_round_trip_through_messages(
             counts in proptest::collection::vec((1u32..25, 0u128..1 << 100), 0..9), unit: u64, attempt: u64
         ) {
             let sent = completion(&counts, unit, attempt);
@@ -407,7 +407,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_a_message_that_upsets_anything(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(result) = v1::Result::decode(&bytes[..]) {
                 let _ = messages::unit_result(result, ("w", "o"), "0");
             }
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_with_a_field_of_tomorrow_is_understood() {
+    fn an_unknown_field_is_ignored() {
         let mut bytes = messages::result(&completion(&[(24, 5)], 1, 2)).encode_to_vec();
         // Field 1000, a string.
         bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_messages_are_refused() {
         let good = || messages::result(&completion(&[(24, 5)], 1, 2));
         let refused =
             |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");

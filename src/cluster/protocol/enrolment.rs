@@ -6,19 +6,19 @@ use std::time::Duration;
 use tonic::Status;
 use tonic::metadata::MetadataValue;
 
-use super::channel::{Address, Link, LinkError, Security};
+use super::channel::{Address, Channel, ChannelError, Security};
 use super::{peer, v1};
-use crate::cluster::auth::{Credentials, HolderError, KeyRequest, Name, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, KeyRequest, Name, Token};
 
 /// The reason why a certificate was not obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolError {
-    /// The link cannot be set up.
+    /// The channel cannot be set up.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Channel(#[from] ChannelError),
     /// The key or the certificate cannot be stored, or the certificate does not match the request.
     #[error(transparent)]
-    Holder(#[from] HolderError),
+    Credentials(#[from] CredentialsError),
     /// The coordinator does not answer, or refuses.
     #[error("{}", .0.message())]
     Refused(Box<Status>),
@@ -60,16 +60,16 @@ pub async fn enrol(
     deadline: Duration,
 ) -> Result<Credentials, EnrolError> {
     let key = KeyRequest::for_enrolment(folder, name)?;
-    let link = Link::new(address, &Security::Tls(token.authority(), None), deadline)?;
+    let channel = Channel::new(address, &Security::Tls(token.authority(), None), deadline)?;
     let request = v1::EnrollRequest {
         peer: peer(),
         token: token.to_string(),
         name: name.to_string(),
         request: key.request().to_vec(),
     };
-    let answer = link.enrolment().enroll(request).await?.into_inner();
+    let answer = channel.enrolment().enroll(request).await?.into_inner();
     let credentials =
-        key.answered(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
+        key.into_credentials(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
     credentials.save(folder)?;
     Ok(credentials)
 }
@@ -88,10 +88,11 @@ pub async fn renew(
     let authority = credentials.authority();
     let key = KeyRequest::new(credentials.name())?;
     let security = Security::Tls(authority, Some(Box::new(credentials.clone())));
-    let link = Link::new(address, &security, deadline)?;
+    let channel = Channel::new(address, &security, deadline)?;
     let request = v1::RenewRequest { peer: peer(), request: key.request().to_vec() };
-    let answer = link.enrolment().renew(request).await?.into_inner();
-    let renewed = key.answered(authority, &answer.certificate_pem, &answer.authority_pem)?;
+    let answer = channel.enrolment().renew(request).await?.into_inner();
+    let renewed =
+        key.into_credentials(authority, &answer.certificate_pem, &answer.authority_pem)?;
     renewed.save(folder)?;
     Ok(renewed)
 }

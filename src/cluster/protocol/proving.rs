@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::convert::{MOST_HELD, MOST_RESULTS, Malformed, at_most, seconds};
 use super::v1;
 use crate::board::{Norm, Piece, Square, first_attack};
-use crate::proof::beautiful::{Part, Premises};
+use crate::proof::beautiful::{Premises, Subtree};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
 use crate::solver::beautiful::{MOST_NODES, SubtreeAnswer, SubtreeTask};
-use crate::solver::first::{LARGEST, Outcome};
+use crate::solver::first::{LARGEST, QueryOutcome};
 
 /// The query of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,13 +49,13 @@ pub enum TaskOutcome {
     Stopped,
 }
 
-impl From<Outcome> for TaskOutcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<QueryOutcome> for TaskOutcome {
+    fn from(outcome: QueryOutcome) -> Self {
         match outcome {
-            Outcome::Refuted(refutation) => Self::Refuted(refutation),
-            Outcome::Completed(columns) => Self::Completed(columns),
-            Outcome::GivenUp => Self::GivenUp,
-            Outcome::Stopped => Self::Stopped,
+            QueryOutcome::Refuted(refutation) => Self::Refuted(refutation),
+            QueryOutcome::Completed(columns) => Self::Completed(columns),
+            QueryOutcome::GivenUp => Self::GivenUp,
+            QueryOutcome::Stopped => Self::Stopped,
         }
     }
 }
@@ -96,7 +96,7 @@ pub struct ProveCall {
     pub holding: Vec<u64>,
     /// The answers, each with its task.
     pub answers: Vec<(u64, TaskAnswer)>,
-    /// Whether the worker searches subtrees of any kind, including those with full diagonals.
+    /// True if the worker searches subtrees of any kind, including those with full diagonals.
     pub parts: bool,
 }
 
@@ -149,11 +149,11 @@ impl From<Norm> for v1::Norm {
 }
 
 impl From<&SubtreeTask> for v1::PartQuery {
-    fn from(question: &SubtreeTask) -> Self {
-        let SubtreeTask { part, nodes, weights } = question;
-        let known = part.known();
-        let mut alive = vec![0u8; known.alive().len().div_ceil(8)];
-        for (orbit, _) in known.alive().iter().enumerate().filter(|(_, alive)| **alive) {
+    fn from(task: &SubtreeTask) -> Self {
+        let SubtreeTask { part, nodes, weights } = task;
+        let known = part.premises();
+        let mut alive = vec![0u8; known.candidates().len().div_ceil(8)];
+        for (orbit, _) in known.candidates().iter().enumerate().filter(|(_, alive)| **alive) {
             alive[orbit / 8] |= 1 << (orbit % 8);
         }
         // All of these numbers are far below 2^32.
@@ -207,7 +207,7 @@ impl TryFrom<&v1::PartQuery> for SubtreeTask {
         let full = query.full.iter().map(|&distance| distance as usize).collect();
         let known = Premises::new(n, beauty, alive, full, ranges).map_err(wrong)?;
         let queens = query.queens.iter().map(|&square| square as usize).collect();
-        let part = Part::new(Arc::new(known), queens).map_err(wrong)?;
+        let part = Subtree::new(Arc::new(known), queens).map_err(wrong)?;
         at_most("nodes", usize::try_from(query.nodes).unwrap_or(usize::MAX), MOST_NODES as usize)?;
         at_most("weights", query.weights.len(), 6 * n)?;
         Ok(Self { part, nodes: query.nodes, weights: query.weights.as_slice().into() })
@@ -219,7 +219,7 @@ pub fn task(task: u64, query: &TaskQuery) -> v1::Task {
     use v1::task::Query;
     let query = match query {
         TaskQuery::Completion(query) => Query::Completion(query.into()),
-        TaskQuery::Part(question) => Query::Part(question.into()),
+        TaskQuery::Part(subtree) => Query::Part(subtree.into()),
     };
     v1::Task { task, query: Some(query) }
 }
@@ -267,7 +267,7 @@ fn answer(answer: v1::TaskAnswer) -> Result<(u64, TaskAnswer), Malformed> {
         Some(Answer::Tree(tree)) => TaskOutcome::Tree(tree),
         None => TaskOutcome::GivenUp,
     };
-    let elapsed_s = seconds("a time", answer.elapsed_s)?;
+    let elapsed_s = seconds("the elapsed time", answer.elapsed_s)?;
     let (nodes, programmes) = (answer.nodes.min(MOST), answer.programmes.min(MOST));
     Ok((answer.task, TaskAnswer { outcome, nodes, programmes, elapsed_s }))
 }
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_and_answers_arrive_as_they_were_sent() {
+    fn queries_and_answers_round_trip_through_messages() {
         let query = CompletionQuery { n: 8, prefix: vec![0, 4, 7], programmes: 15, attempt: 3 };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_about_no_board_are_refused() {
+    fn invalid_queries_are_refused() {
         for (n, columns) in
             [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])]
         {
@@ -327,14 +327,14 @@ mod tests {
         let beauty = Beauty { norm: Norm::Chebyshev, turning };
         let alive = (0..15).map(|orbit| orbit % 3 > 0).collect();
         let full = if turning { vec![] } else { vec![0, 8] };
-        let known =
-            Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
-        let part = Part::new(Arc::new(known), vec![80, 3]).expect("of a board");
+        let known = Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)])
+            .expect("a valid task");
+        let part = Subtree::new(Arc::new(known), vec![80, 3]).expect("a valid task");
         SubtreeTask { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
 
     #[test]
-    fn parts_arrive_as_they_were_sent() {
+    fn subtrees_round_trip_through_messages() {
         for turning in [false, true] {
             let sent = TaskQuery::Part(part(turning));
             assert_eq!(TaskQuery::try_from(&task(7, &sent)), Ok(sent));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_only_for_workers_that_heed_full_diagonals() {
+    fn subtrees_are_only_for_workers_that_support_full_diagonals() {
         for (parts, heeds_full) in [(false, false), (false, true), (true, false), (true, true)] {
             let request = v1::ProveRequest { parts, heeds_full, ..Default::default() };
             assert_eq!(ProveCall::try_from(request).expect("a call").parts, parts && heeds_full);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_no_board_are_refused() {
+    fn invalid_subtrees_are_refused() {
         let good = v1::PartQuery::from(&part(false));
         let is_good = |query: &v1::PartQuery| SubtreeTask::try_from(query).is_ok();
         assert!(is_good(&good));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_room_for_the_longest_tree() {
+    fn the_longest_tree_fits_in_a_message() {
         // Each node names one line of the board (a row, column or diagonal), which takes two bytes
         // on the largest board. Holes are few: at most one per square of the lines on one path.
         let holes = proof::beautiful::LARGEST * proof::beautiful::LARGEST;

@@ -16,8 +16,8 @@ pub fn peer() -> Option<Peer> {
 /// The error for a peer with another version of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this coordinator speaks version {PROTOCOL} of the protocol (nqueens {BUILD}), the caller version {protocol} \
-     (nqueens {build}): install nqueens {BUILD} there"
+    "this coordinator uses protocol version {PROTOCOL} (nqueens {BUILD}), and the caller uses version {protocol} \
+     (nqueens {build}); install nqueens {BUILD} there"
 )]
 pub struct AnotherProtocol {
     /// The peer's protocol version.
@@ -26,10 +26,10 @@ pub struct AnotherProtocol {
     pub build: String,
 }
 
-/// Returns the caller's build if it speaks this program's version of the protocol.
+/// Returns the caller's build if it uses this program's version of the protocol.
 ///
 /// # Errors
-/// It speaks another version.
+/// It uses another version.
 pub fn check(peer: Option<&Peer>) -> Result<String, AnotherProtocol> {
     /// A longer text is not a version.
     const MOST_LETTERS: usize = 64;
@@ -45,13 +45,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_of_another_version_is_told_what_to_install() {
+    fn the_error_for_another_version_names_the_version_to_install() {
         assert_eq!(check(peer().as_ref()), Ok(BUILD.to_owned()));
         let newer = Peer { protocol: PROTOCOL + 1, build: "9.0.0\u{7}".into() };
-        let said = check(Some(&newer)).expect_err("another version").to_string();
+        let message = check(Some(&newer)).expect_err("another version").to_string();
         assert!(
-            said.contains(&format!("install nqueens {BUILD}")) && said.contains("9.0.0)"),
-            "{said}"
+            message.contains(&format!("install nqueens {BUILD}")) && message.contains("9.0.0)"),
+            "{message}"
         );
         assert!(check(None).is_err());
     }

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_minute_and_begin_anew_after_a_success() {
+    fn delays_double_up_to_a_minute_and_are_reset_by_a_success() {
         let mut backoff = Backoff::default();
         let longest: Vec<u64> = (0..11).map(|_| backoff.next(1.0).as_millis() as u64).collect();
         assert_eq!(

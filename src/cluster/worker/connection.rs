@@ -12,28 +12,28 @@ use tonic::{Code, Response, Status};
 use super::WorkerError;
 use super::backoff::Backoff;
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, Link, LinkError, Security, is_not_valid_yet,
+    Address, Channel, ChannelError, ConnectError, ConnectErrorKind, Security, is_not_valid_yet,
 };
 
 /// The meaning of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RpcFailure {
     /// A transient failure: the same call may succeed later.
-    Passing(String),
+    Transient(String),
     /// A permanent failure.
-    Lasting(String),
+    Permanent(String),
 }
 
 /// Classifies a failure.
-pub(super) fn trouble(status: &Status) -> RpcFailure {
-    let said = status.message().to_owned();
+pub(super) fn classify(status: &Status) -> RpcFailure {
+    let message = status.message().to_owned();
     match status.code() {
         Code::FailedPrecondition
         | Code::Unauthenticated
         | Code::PermissionDenied
         | Code::Unimplemented
-        | Code::AlreadyExists => RpcFailure::Lasting(said),
-        _ => RpcFailure::Passing(ConnectError::of(status).map_or(said, |broken| broken.why)),
+        | Code::AlreadyExists => RpcFailure::Permanent(message),
+        _ => RpcFailure::Transient(ConnectError::of(status).map_or(message, |error| error.message)),
     }
 }
 
@@ -43,16 +43,16 @@ pub(super) struct Connection {
     address: Address,
     deadline: Duration,
     /// Whether a coordinator has ever answered.
-    was_answered: AtomicBool,
-    state: Mutex<State>,
+    has_answered: AtomicBool,
+    state: Mutex<ConnectionState>,
     /// Whether the coordinator has reported that the certificate in use is not valid yet.
     not_valid_yet: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionState {
     security: Security,
-    link: Link,
+    link: Channel,
     /// The number of links that were replaced.
     generation: u64,
 }
@@ -62,14 +62,14 @@ impl Connection {
         address: Address,
         security: Security,
         deadline: Duration,
-    ) -> Result<Self, LinkError> {
-        let link = Link::new(&address, &security, deadline)?;
-        let state = Mutex::new(State { security, link, generation: 0 });
-        let (was_answered, not_valid_yet) = (AtomicBool::new(false), watch::Sender::new(false));
-        Ok(Self { address, deadline, was_answered, state, not_valid_yet })
+    ) -> Result<Self, ChannelError> {
+        let link = Channel::new(&address, &security, deadline)?;
+        let state = Mutex::new(ConnectionState { security, link, generation: 0 });
+        let (has_answered, not_valid_yet) = (AtomicBool::new(false), watch::Sender::new(false));
+        Ok(Self { address, deadline, has_answered, state, not_valid_yet })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         // No code that holds the lock can panic half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,10 +87,10 @@ impl Connection {
     }
 
     /// Reconnects with other credentials.
-    pub(super) fn secure(&self, security: Security) -> Result<(), LinkError> {
-        let link = Link::new(&self.address, &security, self.deadline)?;
+    pub(super) fn secure(&self, security: Security) -> Result<(), ChannelError> {
+        let link = Channel::new(&self.address, &security, self.deadline)?;
         let mut state = self.state();
-        *state = State { security, link, generation: state.generation + 1 };
+        *state = ConnectionState { security, link, generation: state.generation + 1 };
         self.not_valid_yet.send_replace(false);
         Ok(())
     }
@@ -98,14 +98,14 @@ impl Connection {
     /// Waits until the coordinator reports that the certificate in use is not valid yet, because
     /// its clock was set back. Clears the report, so that each wait needs a new one.
     pub(super) async fn not_valid_yet(&self) {
-        let mut said = self.not_valid_yet.subscribe();
-        // The sender lives as long as `self`.
-        let _ = said.wait_for(|said| *said).await;
+        let mut reports = self.not_valid_yet.subscribe();
+        // The sender is not dropped before `self`.
+        let _ = reports.wait_for(|reported| *reported).await;
         self.not_valid_yet.send_replace(false);
     }
 
     /// Records that the certificate is not valid yet, unless it was replaced since the call.
-    fn hear(&self, status: &Status, generation: u64) {
+    fn note_not_valid_yet(&self, status: &Status, generation: u64) {
         let state = self.state();
         if is_not_valid_yet(status) && state.generation == generation {
             self.not_valid_yet.send_replace(true);
@@ -118,7 +118,7 @@ impl Connection {
         let mut state = self.state();
         if state.generation == generation {
             // A link that could be set up once can be set up again.
-            if let Ok(link) = Link::new(&self.address, &state.security, self.deadline) {
+            if let Ok(link) = Channel::new(&self.address, &state.security, self.deadline) {
                 state.link = link;
             }
             state.generation += 1;
@@ -127,13 +127,14 @@ impl Connection {
 
     /// Returns whether the server does not speak the expected protocol and never did. Then only a
     /// restart with other options helps.
-    fn is_spoken_to_wrongly(&self, status: &Status) -> bool {
-        let is_other = |broken: ConnectError| broken.fault == ConnectFault::NotPlain;
-        !self.was_answered.load(Ordering::Relaxed) && ConnectError::of(status).is_some_and(is_other)
+    fn speaks_another_protocol(&self, status: &Status) -> bool {
+        let is_not_plain = |error: ConnectError| error.kind == ConnectErrorKind::PlainUnsupported;
+        !self.has_answered.load(Ordering::Relaxed)
+            && ConnectError::of(status).is_some_and(is_not_plain)
     }
 
     /// Makes an optional call: it is not retried, since other calls report the same failures.
-    pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Link) -> F) -> Result<T, Status>
+    pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Channel) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
@@ -158,7 +159,7 @@ impl Connection {
     pub(super) async fn call<T, F>(
         &self,
         backoff: &mut Backoff,
-        call: impl FnOnce(Link) -> F,
+        call: impl FnOnce(Channel) -> F,
     ) -> Result<Result<T, Code>, WorkerError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -170,17 +171,17 @@ impl Connection {
         // The channel's own deadline starts only once it is connected.
         match self.in_time(call(link)).await {
             Ok(answer) => {
-                self.was_answered.store(true, Ordering::Relaxed);
+                self.has_answered.store(true, Ordering::Relaxed);
                 backoff.reset();
                 Ok(Ok(answer))
             }
-            Err(status) if self.is_spoken_to_wrongly(&status) => {
+            Err(status) if self.speaks_another_protocol(&status) => {
                 Err(WorkerError::NotPlain(self.address.clone()))
             }
-            Err(status) => match trouble(&status) {
-                RpcFailure::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),
-                RpcFailure::Passing(why) => {
-                    self.hear(&status, generation);
+            Err(status) => match classify(&status) {
+                RpcFailure::Permanent(why) => Err(WorkerError::Refused(self.address.clone(), why)),
+                RpcFailure::Transient(why) => {
+                    self.note_not_valid_yet(&status, generation);
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(address = %self.address, wait_ms = wait.as_millis() as u64, "{why}");
                     self.rebuild(generation);
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_tried_again_and_what_will_not_is_said() {
+    fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
         for code in [
             Code::Unavailable,
             Code::DeadlineExceeded,
@@ -206,7 +207,10 @@ mod tests {
             Code::ResourceExhausted,
             Code::Internal,
         ] {
-            assert!(matches!(trouble(&Status::new(code, "x")), RpcFailure::Passing(_)), "{code:?}");
+            assert!(
+                matches!(classify(&Status::new(code, "x")), RpcFailure::Transient(_)),
+                "{code:?}"
+            );
         }
         for code in [
             Code::FailedPrecondition,
@@ -215,8 +219,8 @@ mod tests {
             Code::Unimplemented,
         ] {
             assert_eq!(
-                trouble(&Status::new(code, "x")),
-                RpcFailure::Lasting("x".into()),
+                classify(&Status::new(code, "x")),
+                RpcFailure::Permanent("x".into()),
                 "{code:?}"
             );
         }

@@ -3,22 +3,18 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use super::connection::{RpcFailure, trouble};
-use crate::atomic_file;
-use crate::cluster::auth::{Credentials, HolderError, Name, Token};
-use crate::cluster::protocol::{Address, ConnectError, ConnectFault, EnrolError, Security, enrol};
+use super::connection::{RpcFailure, classify};
+use crate::atomic_file::{self, AtomicFile};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Token};
+use crate::cluster::protocol::{
+    Address, ConnectError, ConnectErrorKind, EnrolError, Security, enrol, now_ms,
+};
 
-/// Returns the current time in ms since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A worker's data directory, locked against other workers while this value lives.
+/// A worker's data directory, locked against other workers until this value is dropped.
 #[derive(Debug)]
 pub(super) struct DataDir {
     path: PathBuf,
@@ -27,7 +23,7 @@ pub(super) struct DataDir {
 
 /// The parameters with which a worker joins its coordinator.
 #[derive(Clone, Debug)]
-pub(super) struct Joining<'a> {
+pub(super) struct JoinParams<'a> {
     pub(super) address: &'a Address,
     pub(super) token: Option<&'a Token>,
     pub(super) name: Option<&'a Name>,
@@ -76,13 +72,13 @@ impl DataDir {
     /// cannot be used.
     pub(super) async fn join(
         &self,
-        joining: &Joining<'_>,
+        params: &JoinParams<'_>,
     ) -> Result<(Name, Security), WorkerError> {
-        let Joining { address, token, insecure, .. } = joining;
+        let JoinParams { address, token, insecure, .. } = params;
         let kept = match Credentials::load(&self.path) {
             _ if *insecure => None,
             Ok(credentials) => Some(credentials),
-            Err(HolderError::Missing(_)) => None,
+            Err(CredentialsError::Missing(_)) => None,
             Err(error) => return Err(error.into()),
         };
         // A token for another coordinator, or one that replaces an expired certificate, is
@@ -95,7 +91,7 @@ impl DataDir {
         };
         if let Some(credentials) = kept.filter(good) {
             let name = credentials.name().clone();
-            if let Some(wanted) = joining.name
+            if let Some(wanted) = params.name
                 && *wanted != name
             {
                 return Err(WorkerError::AnotherName(self.path.clone(), name));
@@ -103,48 +99,48 @@ impl DataDir {
             return Ok((name, Security::Tls(credentials.authority(), Some(Box::new(credentials)))));
         }
         if let Some(token) = token {
-            let name = self.name(joining.name)?;
-            let credentials = self.enrol(joining, token, &name).await?;
+            let name = self.name(params.name)?;
+            let credentials = self.enrol(params, token, &name).await?;
             tracing::info!(%name, "enrolled");
             return Ok((name, Security::Tls(credentials.authority(), Some(Box::new(credentials)))));
         }
         if address.is_loopback() || *insecure {
-            return Ok((self.name(joining.name)?, Security::Plain));
+            return Ok((self.name(params.name)?, Security::Plain));
         }
         Err(WorkerError::NoCertificate((*address).clone()))
     }
 
     async fn enrol(
         &self,
-        joining: &Joining<'_>,
+        params: &JoinParams<'_>,
         token: &Token,
         name: &Name,
     ) -> Result<Credentials, WorkerError> {
         let mut backoff = Backoff::default();
         loop {
-            let refused =
-                match enrol(joining.address, token, name, &self.path, joining.deadline).await {
-                    Ok(credentials) => return Ok(credentials),
-                    Err(EnrolError::Link(error)) => return Err(error.into()),
-                    Err(EnrolError::Holder(error)) => return Err(error.into()),
-                    Err(EnrolError::Refused(status)) => status,
-                };
-            let address = joining.address.clone();
-            let fault = ConnectError::of(&refused).map(|broken| broken.fault);
-            match trouble(&refused) {
+            let status = match enrol(params.address, token, name, &self.path, params.deadline).await
+            {
+                Ok(credentials) => return Ok(credentials),
+                Err(EnrolError::Channel(error)) => return Err(error.into()),
+                Err(EnrolError::Credentials(error)) => return Err(error.into()),
+                Err(EnrolError::Refused(status)) => status,
+            };
+            let address = params.address.clone();
+            let fault = ConnectError::of(&status).map(|error| error.kind);
+            match classify(&status) {
                 // A server that is not the token's coordinator will not become it.
-                RpcFailure::Passing(why) if fault == Some(ConnectFault::Stranger) => {
+                RpcFailure::Transient(why) if fault == Some(ConnectErrorKind::UntrustedServer) => {
                     return Err(WorkerError::Refused(address, why));
                 }
-                RpcFailure::Passing(_) if fault == Some(ConnectFault::NoTls) => {
+                RpcFailure::Transient(_) if fault == Some(ConnectErrorKind::TlsUnsupported) => {
                     return Err(WorkerError::NoTls(address));
                 }
-                RpcFailure::Passing(why) => {
+                RpcFailure::Transient(why) => {
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(%address, "cannot enrol yet, trying again: {why}");
                     tokio::time::sleep(wait).await;
                 }
-                RpcFailure::Lasting(why) => return Err(WorkerError::Refused(address, why)),
+                RpcFailure::Permanent(why) => return Err(WorkerError::Refused(address, why)),
             }
         }
     }
@@ -162,14 +158,8 @@ impl DataDir {
                 Err(error) => return Err(fail(error)),
             },
         };
-        let part = self.path.join(".name.part");
-        let write = || {
-            let mut file = File::create(&part)?;
-            io::Write::write_all(&mut file, format!("{name}\n").as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&part, &path)
-        };
-        write().map_err(fail)?;
+        let written = AtomicFile::begin(&path).and_then(|file| file.finish(&format!("{name}\n")));
+        written.map_err(fail)?;
         Ok(name)
     }
 }
@@ -194,7 +184,7 @@ fn name_after(host: &str) -> Name {
     let host = host.trim_matches(['-', '.']);
     let host = if host.is_empty() { "worker" } else { host };
     let random: String = std::iter::repeat_with(fastrand::lowercase).take(4).collect();
-    format!("{host}-{random}").parse().expect("it was made to fit")
+    format!("{host}-{random}").parse().expect("its letters and its length are valid")
 }
 
 #[cfg(test)]
@@ -202,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_of_any_name_gives_its_worker_a_name_that_fits() {
+    fn any_host_name_gives_a_valid_worker_name() {
         for host in ["", "Lab 3", "-.-", "gpu.lab.example.org\n", "ΑΒΓ", &"x".repeat(300)] {
             let (one, two) = (name_after(host), name_after(host));
             assert!(one.as_str().len() <= 63 && one.as_str().len() > 4, "{host}: {one}");
@@ -213,17 +203,17 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_worker_at_a_time_and_keeps_its_name() {
-        let path = std::env::temp_dir().join(format!("nqueens-home-{}", std::process::id()));
-        let home = DataDir::open(&path).expect("a folder");
+        let path = std::env::temp_dir().join(format!("nqueens-data-dir-{}", std::process::id()));
+        let data_dir = DataDir::open(&path).expect("a folder");
         assert!(matches!(DataDir::open(&path), Err(WorkerError::InUse(_))));
-        let name = home.name(None).expect("a name");
-        assert_eq!(home.name(None).expect("kept"), name);
-        drop(home);
-        let home = DataDir::open(&path).expect("free again");
-        assert_eq!(home.name(None).expect("kept"), name);
+        let name = data_dir.name(None).expect("a name");
+        assert_eq!(data_dir.name(None).expect("kept"), name);
+        drop(data_dir);
+        let data_dir = DataDir::open(&path).expect("free again");
+        assert_eq!(data_dir.name(None).expect("kept"), name);
         let given: Name = "other".parse().expect("a name");
-        assert_eq!(home.name(Some(&given)).expect("given"), given);
-        assert_eq!(home.name(None).expect("kept"), given);
-        fs::remove_dir_all(&path).expect("was made");
+        assert_eq!(data_dir.name(Some(&given)).expect("given"), given);
+        assert_eq!(data_dir.name(None).expect("kept"), given);
+        fs::remove_dir_all(&path).expect("it exists");
     }
 }

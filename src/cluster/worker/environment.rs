@@ -91,23 +91,24 @@ pub(super) struct Pause {
 
 impl Pause {
     /// Returns why the worker is to rest now, or `None` if it may count.
-    pub(super) fn reason(&mut self, rest: &Rest, around: &dyn Environment) -> Option<String> {
+    pub(super) fn reason(&mut self, rest: &Rest, environment: &dyn Environment) -> Option<String> {
         /// The hysteresis, which lets the fan catch up before the next unit.
         const COOLER_BY_C: f64 = 5.0;
         if let Some(most) = rest.max_temperature_c {
             // A sensor that cannot be read for a while changes nothing.
-            if let Some(found) = around.temperature_c() {
+            if let Some(found) = environment.temperature_c() {
                 self.hot = if self.hot { found > most - COOLER_BY_C } else { found > most };
             }
             if self.hot {
                 return Some(format!(
-                    "it is hotter than {most} °C; it goes on below {} °C",
+                    "the temperature is above {most} °C; counting resumes at {} °C or below",
                     most - COOLER_BY_C
                 ));
             }
         }
         let hours = rest.hours?;
-        (!hours.contains(around.minute_of_day())).then(|| format!("it counts at {hours} only"))
+        (!hours.contains(environment.minute_of_day()))
+            .then(|| format!("outside the working hours {hours}"))
     }
 }
 
@@ -117,9 +118,9 @@ mod tests {
 
     use super::*;
 
-    struct Says(Mutex<(u16, Option<f64>)>);
+    struct FakeEnvironment(Mutex<(u16, Option<f64>)>);
 
-    impl Environment for Says {
+    impl Environment for FakeEnvironment {
         fn minute_of_day(&self) -> u16 {
             self.0.lock().expect("no panic").0
         }
@@ -132,11 +133,11 @@ mod tests {
     #[test]
     fn a_hot_worker_rests_until_it_is_five_degrees_cooler() {
         let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
-        let around = Says(Mutex::new((0, None)));
+        let environment = FakeEnvironment(Mutex::new((0, None)));
         let mut pause = Pause::default();
-        let said = |(degrees, rests): (Option<f64>, bool)| {
-            around.0.lock().expect("no panic").1 = degrees;
-            assert_eq!(pause.reason(&rest, &around).is_some(), rests, "{degrees:?}");
+        let check = |(degrees, rests): (Option<f64>, bool)| {
+            environment.0.lock().expect("no panic").1 = degrees;
+            assert_eq!(pause.reason(&rest, &environment).is_some(), rests, "{degrees:?}");
         };
         [
             (None, false),
@@ -148,7 +149,7 @@ mod tests {
             (Some(79.0), false),
         ]
         .into_iter()
-        .for_each(said);
+        .for_each(check);
     }
 
     #[test]
@@ -156,8 +157,8 @@ mod tests {
         let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
         for (minute, rests) in [(0, false), (479, false), (480, true), (1079, true), (1080, false)]
         {
-            let around = Says(Mutex::new((minute, None)));
-            assert_eq!(Pause::default().reason(&rest, &around).is_some(), rests, "{minute}");
+            let environment = FakeEnvironment(Mutex::new((minute, None)));
+            assert_eq!(Pause::default().reason(&rest, &environment).is_some(), rests, "{minute}");
         }
     }
 
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_processor_counts_and_no_loose_wire() {
+    fn the_hottest_plausible_processor_temperature_is_used() {
         let folder = std::env::temp_dir().join(format!("nqueens-sensors-{}", std::process::id()));
         let write = |chip: &str, file: &str, text: &str| {
             fs::create_dir_all(folder.join(chip)).expect("a folder");
@@ -183,6 +184,6 @@ mod tests {
         write("hwmon1", "temp3_input", "?\n");
         write("hwmon1", "temp1_max", "99000\n");
         assert_eq!(hottest(&folder), Some(63.0));
-        fs::remove_dir_all(&folder).expect("was made");
+        fs::remove_dir_all(&folder).expect("it exists");
     }
 }

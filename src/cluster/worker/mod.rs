@@ -7,7 +7,7 @@
 //! | `work_queue.rs` | the leased units and their states; no threads, network or disk |
 //! | `executors.rs` | the threads that count |
 //! | `provers.rs` | the threads that solve the tasks of proofs |
-//! | `kernels.rs`, `plans.rs` | the kernels of a thread; the decomposition of jobs into units |
+//! | `kernels.rs`, `decomposition_cache.rs` | the kernels of a thread; the decompositions of jobs |
 //! | `outbox.rs`, `outbox_file.rs` | unacknowledged results, in memory and on disk |
 //! | `data_dir.rs`, `connection.rs`, `backoff.rs` | the data directory and the certificate; calls and the meaning of their failures; delays between retries |
 //! | `working_hours.rs`, `environment.rs` | when the worker rests |
@@ -22,12 +22,12 @@
 mod backoff;
 mod connection;
 mod data_dir;
+mod decomposition_cache;
 mod environment;
 mod executors;
 mod kernels;
 mod outbox;
 mod outbox_file;
-mod plans;
 mod provers;
 mod work_queue;
 mod worker_loop;
@@ -44,13 +44,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::auth::{HolderError, Name, NameError, Token};
-use crate::cluster::protocol::{Address, LinkError};
+use crate::cluster::auth::{CredentialsError, Name, NameError, Token};
+use crate::cluster::protocol::{Address, ChannelError};
 use crate::engine::{Device, DeviceChoice, DeviceError};
 use crate::kernel::{KernelError, KernelKind};
 
 /// The options of a worker.
-pub struct Options {
+pub struct WorkerOptions {
     /// The coordinator's address.
     pub join: Address,
     /// The token to redeem for a certificate, on the first start.
@@ -75,15 +75,15 @@ pub struct Options {
     pub rest: Rest,
     /// The clock and the thermometer that `rest` refers to.
     pub environment: Arc<dyn Environment>,
-    /// Whether the worker ends when there is nothing to count.
+    /// Whether the worker ends when there is no work.
     pub exit_when_idle: bool,
-    /// How long the worker may finish and submit its work after it is told to stop.
+    /// How long the worker may finish and submit its work after it was asked to stop.
     pub drain_timeout: Duration,
     /// The deadline of a call.
     pub deadline: Duration,
 }
 
-impl Options {
+impl WorkerOptions {
     /// Creates the options of a worker for the coordinator at `join` with the data directory
     /// `data`, and the defaults otherwise.
     pub fn new(join: Address, data: PathBuf) -> Self {
@@ -130,41 +130,41 @@ pub enum WorkerError {
     #[error("{path} cannot be used: {1}", path = .0.display())]
     Folder(PathBuf, io::Error),
     /// Another worker uses the data directory; the two would send each other's results.
-    #[error("another worker has the folder {path}; give each worker its own --data", path = .0.display())]
+    #[error("another worker uses the directory {path}; give each worker its own --data", path = .0.display())]
     InUse(PathBuf),
     /// The name stored in the data directory is invalid.
-    #[error("the name that is kept in the worker's folder is damaged: {0}")]
+    #[error("the name stored in the worker's data directory is damaged: {0}")]
     Name(NameError),
     /// The certificate is for another name.
-    #[error("the certificate in {path} is that of {1}; leave --name out, or give another --data", path = .0.display())]
+    #[error("the certificate in {path} belongs to {1}; omit --name, or give another --data", path = .0.display())]
     AnotherName(PathBuf, Name),
     /// There is no certificate by which the coordinator could identify the worker.
     #[error(
-        "there is no certificate for {0} here; give --token (nqueens token create, on the coordinator's machine, \
-         prints one), or say --insecure"
+        "there is no certificate for {0} in the data directory; give --token (nqueens token create, on the \
+         coordinator's machine, prints one) or --insecure"
     )]
     NoCertificate(Address),
     /// The server does not speak HTTP/2 without TLS, and the worker has no certificate.
     #[error(
-        "what listens at {0} does not speak HTTP/2 without TLS; if it is a coordinator with TLS, give --token (nqueens \
+        "the server at {0} does not speak HTTP/2 without TLS; if it is a coordinator with TLS, give --token (nqueens \
          token create, on the coordinator's machine, prints one)"
     )]
     NotPlain(Address),
     /// The server at which the token was to be redeemed does not speak TLS.
     #[error(
-        "what listens at {0} does not speak TLS; if it is a coordinator without an authority, leave --token out (and \
-         say --insecure, if it is on another machine)"
+        "the server at {0} does not speak TLS; if it is a coordinator without an authority, omit --token (and give \
+         --insecure if it is on another machine)"
     )]
     NoTls(Address),
     /// The certificate cannot be obtained, stored or used.
     #[error(transparent)]
-    Holder(#[from] HolderError),
+    Holder(#[from] CredentialsError),
     /// The outbox cannot be used.
     #[error(transparent)]
     Outbox(#[from] OutboxError),
     /// The connection cannot be set up.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(#[from] ChannelError),
     /// The devices cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -172,21 +172,23 @@ pub enum WorkerError {
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// The textbook kernel counts only its own decomposition, and no units of a campaign.
-    #[error("kernel {0} cannot count the units of a campaign; use --kernel auto, or any other")]
+    #[error(
+        "kernel {0} cannot count the units of a campaign; use --kernel auto or any other kernel"
+    )]
     NotForCampaigns(KernelKind),
     /// The machine has no readable temperature sensor.
-    #[error("this machine does not tell its temperature; leave --max-temperature out")]
+    #[error("this machine has no readable temperature sensor; omit --max-temperature")]
     NoThermometer,
     /// The system cannot create a thread.
     #[error("cannot create a thread: {0}")]
     Thread(io::Error),
-    /// The coordinator refuses the worker.
-    #[error("the coordinator at {0} refuses: {1}")]
+    /// The coordinator refused the worker.
+    #[error("the coordinator at {0} refused: {1}")]
     Refused(Address, String),
     /// The coordinator no longer trusts this worker's results.
-    #[error("the coordinator has put this worker in quarantine: {0}")]
+    #[error("the coordinator has quarantined this worker: {0}")]
     Quarantined(String),
     /// A kernel gives wrong results for known answers on this machine.
-    #[error("this machine cannot be trusted to count: {0}")]
+    #[error("this machine miscounts: {0}")]
     Miscounts(String),
 }

@@ -23,14 +23,14 @@ pub(super) struct Outbox {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     work: Condvar,
     changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    results: BTreeMap<u64, Kept>,
+struct OutboxState {
+    results: BTreeMap<u64, StoredResult>,
     next: u64,
     /// The numbers of results to be written.
     unsaved: BTreeSet<u64>,
@@ -42,13 +42,13 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredResult {
     result: v1::Result,
     saved: bool,
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         // No code that holds the lock can panic half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,17 +65,17 @@ impl Outbox {
     /// The file is damaged, or cannot be read and written.
     pub(super) fn open(path: &Path) -> Result<Self, OutboxError> {
         let (file, results) = OutboxFile::open(path)?;
-        let mut state = State::default();
+        let mut state = OutboxState::default();
         for (number, bytes) in results {
             let result = v1::Result::decode(&bytes[..])
                 .map_err(|_| OutboxError::Damaged(path.to_owned()))?;
             state.next = number + 1;
-            state.results.insert(number, Kept { result, saved: true });
+            state.results.insert(number, StoredResult { result, saved: true });
         }
         Self::on(Box::new(file), state)
     }
 
-    fn on(shelf: Box<dyn OutboxStorage>, state: State) -> Result<Self, OutboxError> {
+    fn on(storage: Box<dyn OutboxStorage>, state: OutboxState) -> Result<Self, OutboxError> {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -83,7 +83,7 @@ impl Outbox {
         });
         let writer = {
             let shared = Arc::clone(&shared);
-            let write = move || write(&shared, shelf);
+            let write = move || write(&shared, storage);
             std::thread::Builder::new()
                 .name("outbox".into())
                 .spawn(write)
@@ -100,7 +100,7 @@ impl Outbox {
         }
         let number = state.next;
         state.next += 1;
-        state.results.insert(number, Kept { result, saved: false });
+        state.results.insert(number, StoredResult { result, saved: false });
         state.unsaved.insert(number);
         self.shared.work.notify_one();
     }
@@ -113,13 +113,13 @@ impl Outbox {
         const FRAME: usize = 8;
         let state = self.shared.state();
         let mut bytes = 0;
-        let ready = state.results.iter().filter(|(_, kept)| kept.saved || state.failing);
-        let fit = ready.take(most).take_while(|(_, kept)| {
+        let ready = state.results.iter().filter(|(_, stored)| stored.saved || state.failing);
+        let fit = ready.take(most).take_while(|(_, stored)| {
             let first = bytes == 0;
-            bytes += kept.result.encoded_len() + FRAME;
+            bytes += stored.result.encoded_len() + FRAME;
             first || bytes <= most_bytes
         });
-        fit.map(|(&number, kept)| (number, kept.result.clone())).collect()
+        fit.map(|(&number, stored)| (number, stored.result.clone())).collect()
     }
 
     /// Removes results that were processed.
@@ -166,7 +166,7 @@ impl Drop for Outbox {
 }
 
 /// Runs the writer thread: commits the pending changes in batches until the outbox is closed.
-fn write(shared: &Shared, mut shelf: Box<dyn OutboxStorage>) {
+fn write(shared: &Shared, mut storage: Box<dyn OutboxStorage>) {
     const TRY_AGAIN: Duration = Duration::from_secs(1);
     let mut state = shared.state();
     loop {
@@ -180,21 +180,21 @@ fn write(shared: &Shared, mut shelf: Box<dyn OutboxStorage>) {
         let numbers = std::mem::take(&mut state.unsaved);
         let removed: Vec<u64> = std::mem::take(&mut state.removed).into_iter().collect();
         let bytes = |number: &u64| {
-            state.results.get(number).map(|kept| (*number, kept.result.encode_to_vec()))
+            state.results.get(number).map(|stored| (*number, stored.result.encode_to_vec()))
         };
         let added: Numbered = numbers.iter().filter_map(bytes).collect();
         drop(state);
-        let outcome = shelf.change(&added, &removed);
+        let outcome = storage.change(&added, &removed);
         state = shared.state();
         let failed_before = std::mem::replace(&mut state.failing, outcome.is_err());
         match outcome {
             Ok(()) => {
                 if failed_before {
-                    tracing::info!("results are kept on disk again");
+                    tracing::info!("results are written to disk again");
                 }
                 for (number, _) in &added {
-                    if let Some(kept) = state.results.get_mut(number) {
-                        kept.saved = true;
+                    if let Some(stored) = state.results.get_mut(number) {
+                        stored.saved = true;
                     }
                 }
                 shared.changed();
@@ -202,7 +202,7 @@ fn write(shared: &Shared, mut shelf: Box<dyn OutboxStorage>) {
             Err(error) => {
                 if !failed_before {
                     tracing::error!(
-                        "results are kept in memory only, and this is tried again: {error}"
+                        "results cannot be written to disk and are in memory only; trying again: {error}"
                     );
                 }
                 let still = |(number, _): &(u64, Vec<u8>)| state.results.contains_key(number);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_sent_survives_a_kill_and_what_was_removed_does_not_come_back() {
+    fn stored_results_survive_a_kill_and_removed_ones_do_not_reappear() {
         let scratch = Scratch::new("kill");
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         (0..5).for_each(|unit| outbox.put(result(unit)));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_to_its_limits_but_is_never_empty_for_want_of_room() {
+    fn a_batch_respects_its_limits_but_has_at_least_one_result() {
         let scratch = Scratch::new("batch");
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         (0..50).for_each(|unit| outbox.put(result(unit)));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_which_anything_is_wrong_is_refused_in_one_line() {
+    fn a_damaged_file_is_refused_in_one_line() {
         let scratch = Scratch::new("damaged");
         let path = scratch.outbox();
         drop(Outbox::open(&path).map(|outbox| outbox.put(result(1))));
@@ -343,7 +343,7 @@ mod tests {
         flipped[at + 2] ^= 1;
         refused(&flipped);
         fs::write(&path, &good).expect("writable");
-        assert_eq!(units(&Outbox::open(&path).expect("as it was written")), [1]);
+        assert_eq!(units(&Outbox::open(&path).expect("undamaged")), [1]);
     }
 
     /// A storage on a disk that is full for a while.
@@ -362,12 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn while_the_disk_is_full_nothing_is_lost_and_afterwards_all_is_on_it() {
+    fn a_full_disk_loses_nothing_and_everything_is_written_afterwards() {
         let scratch = Scratch::new("full");
         let full = Arc::new(AtomicBool::new(true));
         let (inner, _) = OutboxFile::open(&scratch.outbox()).expect("opens");
-        let shelf = Full { full: Arc::clone(&full), inner };
-        let outbox = Outbox::on(Box::new(shelf), State::default()).expect("a thread");
+        let storage = Full { full: Arc::clone(&full), inner };
+        let outbox = Outbox::on(Box::new(storage), OutboxState::default()).expect("a thread");
         (0..3).for_each(|unit| outbox.put(result(unit)));
         // These are sent from memory.
         wait_for(&outbox, 3);

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
     /// The file's content is damaged.
-    #[error("{path} is damaged; remove it, and the units of the results in it are counted again", path = .0.display())]
+    #[error("{path} is damaged; remove it, and the units whose results it held are counted again", path = .0.display())]
     Damaged(PathBuf),
     /// The file cannot be used.
     #[error("{path} cannot be used: {1}", path = .0.display())]

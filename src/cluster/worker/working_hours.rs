@@ -15,7 +15,9 @@ pub struct WorkingHours {
 
 /// The error for a text that is not a range of hours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' are no hours; write the first and the last as HH:MM-HH:MM, for example 18:00-08:00")]
+#[error(
+    "invalid working hours '{0}'; write the start and the end as HH:MM-HH:MM, for example 18:00-08:00"
+)]
 pub struct WorkingHoursError(String);
 
 impl WorkingHours {
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hours_are_from_their_first_minute_to_before_their_last_also_over_midnight() {
+    fn hours_include_their_first_minute_and_exclude_their_last_even_over_midnight() {
         for (text, inside, outside) in [
             (
                 "18:00-08:00",
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_hours_is_refused() {
+    fn invalid_hours_are_refused() {
         for text in [
             "",
             "18-8",

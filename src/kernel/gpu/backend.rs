@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use super::fault::Fault;
 use super::layout::{
-    Control, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState,
+    Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState,
 };
 use super::mirror::Memory;
 use super::tables::{Specialisation, Tables};
@@ -98,7 +98,7 @@ pub struct JobMemory<'a> {
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The counters at the start.
-    pub control: Control,
+    pub counters: Counters,
     /// States of level 0.
     pub prefixes: Vec<LowerState>,
     /// The segments of these states.
@@ -109,7 +109,7 @@ pub struct Batch {
 
 /// A submission: rounds of several expansions (each preceded by its schedule) and one search.
 #[derive(Clone, Copy, Debug)]
-pub struct Order {
+pub struct Submission {
     /// The parameters that the shaders read.
     pub params: Params,
     /// The number of rounds.
@@ -118,13 +118,6 @@ pub struct Order {
     pub expansions: u32,
     /// The specialisation of the search.
     pub special: Specialisation,
-}
-
-/// The result of a finished submission.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// The counters after the submission.
-    pub control: Control,
 }
 
 /// A device, or a substitute for one. It is not used again after a fault.
@@ -145,13 +138,14 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// The device fails.
-    fn submit(&mut self, order: &Order) -> Result<(), Fault>;
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault>;
 
-    /// Waits for the oldest submission that has not been waited for.
+    /// Waits for the oldest submission that has not been waited for, and returns the counters
+    /// after it.
     ///
     /// # Errors
     /// The device fails or does not answer.
-    fn wait(&mut self) -> Result<Seen, Fault>;
+    fn wait(&mut self) -> Result<Counters, Fault>;
 
     /// Returns the maximum size of one buffer, in bytes.
     fn most_bytes(&self) -> u64 {

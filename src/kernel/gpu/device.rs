@@ -10,10 +10,10 @@ use std::time::Duration;
 use bytemuck::{Pod, bytes_of, cast_slice};
 use wgpu::BufferUsages as Usage;
 
-use super::backend::{Backend, Batch, JobMemory, Order, Seen};
+use super::backend::{Backend, Batch, JobMemory, Submission};
 use super::fault::Fault;
 use super::layout::{
-    Control, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP,
+    Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP,
 };
 use super::mirror::Memory;
 use super::tables::Specialisation;
@@ -27,8 +27,8 @@ const STORAGE: Usage = Usage::STORAGE.union(Usage::COPY_DST).union(Usage::COPY_S
 
 /// The timeouts of a submission. On hardware it should take a tenth of a second; a software driver
 /// may share its cores with other work.
-const PATIENCE: Duration = Duration::from_secs(30);
-const SOFTWARE_PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const SOFTWARE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A device over wgpu.
 pub(super) struct WgpuDevice {
@@ -50,7 +50,7 @@ impl WgpuDevice {
             ),
         ];
         if let Some((what, has, wanted)) = needs.into_iter().find(|(_, has, wanted)| has < wanted) {
-            return Err(Fault::Refused(format!("{has} {what}, where {wanted} are needed")));
+            return Err(Fault::Refused(format!("{has} {what}; {wanted} are needed")));
         }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("nqueens"),
@@ -60,24 +60,26 @@ impl WgpuDevice {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) = opened.map_err(|error| Fault::Refused(error.to_string()))?;
-        let trouble = AsyncError::default();
-        let (uncaptured, lost) = (trouble.clone(), trouble.clone());
+        let async_error = AsyncError::default();
+        let (uncaptured, lost) = (async_error.clone(), async_error.clone());
         device.on_uncaptured_error(Arc::new(move |error| uncaptured.report(error)));
         device
             .set_device_lost_callback(move |_, message| lost.set(Fault::Lost(one_line(&message))));
-        let patience = if software { SOFTWARE_PATIENCE } else { PATIENCE };
+        let timeout = if software { SOFTWARE_TIMEOUT } else { TIMEOUT };
         let pipelines = Pipelines::new(&device);
-        trouble.check()?;
-        let (job, flying) = (None, VecDeque::new());
-        Ok(Self { inner: Some(Inner { device, queue, trouble, patience, pipelines, job, flying }) })
+        async_error.check()?;
+        let (job, in_flight) = (None, VecDeque::new());
+        Ok(Self {
+            inner: Some(Inner { device, queue, async_error, timeout, pipelines, job, in_flight }),
+        })
     }
 
     fn inner(&mut self) -> Result<&mut Inner, Fault> {
-        self.inner.as_mut().ok_or_else(|| Fault::Lost("it hung before".into()))
+        self.inner.as_mut().ok_or_else(|| Fault::Lost("it stopped responding earlier".into()))
     }
 
     /// Leaks a device that hangs, because dropping it would wait for it.
-    fn leave_if_hung<T>(&mut self, outcome: Result<T, Fault>) -> Result<T, Fault> {
+    fn leak_if_hung<T>(&mut self, outcome: Result<T, Fault>) -> Result<T, Fault> {
         if matches!(outcome, Err(Fault::Hung(_))) {
             std::mem::forget(self.inner.take());
         }
@@ -94,23 +96,23 @@ impl Backend for WgpuDevice {
         self.inner()?.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        self.inner()?.submit(order)
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.inner()?.submit(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         let outcome = self.inner()?.wait();
-        self.leave_if_hung(outcome)
+        self.leak_if_hung(outcome)
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
         let outcome = self.inner()?.slots();
-        self.leave_if_hung(outcome)
+        self.leak_if_hung(outcome)
     }
 
     fn memory(&mut self) -> Result<Memory, Fault> {
         let outcome = self.inner()?.memory();
-        self.leave_if_hung(outcome)
+        self.leak_if_hung(outcome)
     }
 
     fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
@@ -144,9 +146,9 @@ impl AsyncError {
         });
     }
 
-    fn forgive_out_of_memory(&self) {
-        let mut trouble = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.take_if(|fault| matches!(fault, Fault::OutOfMemory(_)));
+    fn clear_out_of_memory(&self) {
+        let mut async_error = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        async_error.take_if(|fault| matches!(fault, Fault::OutOfMemory(_)));
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -157,17 +159,17 @@ impl AsyncError {
 /// Joins a driver's message, which may span many lines, into one line.
 fn one_line(message: &str) -> String {
     let words: Vec<&str> = message.split_whitespace().collect();
-    if words.is_empty() { "the driver gives no reason".into() } else { words.join(" ") }
+    if words.is_empty() { "the driver gave no reason".into() } else { words.join(" ") }
 }
 
 struct Inner {
     device: wgpu::Device,
     queue: wgpu::Queue,
-    trouble: AsyncError,
-    patience: Duration,
+    async_error: AsyncError,
+    timeout: Duration,
     pipelines: Pipelines,
     job: Option<JobBuffers>,
-    flying: VecDeque<Reading>,
+    in_flight: VecDeque<Reading>,
 }
 
 /// The compiled shaders.
@@ -230,7 +232,7 @@ struct JobBuffers {
     lanes: u32,
     chunk: u32,
     params: wgpu::Buffer,
-    control: wgpu::Buffer,
+    counters: wgpu::Buffer,
     levels: wgpu::Buffer,
     ring: wgpu::Buffer,
     lane: wgpu::Buffer,
@@ -262,9 +264,9 @@ impl Inner {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         // The buffers of the previous job are freed first; an earlier out-of-memory error does not
         // prevent a smaller job.
-        self.trouble.forgive_out_of_memory();
+        self.async_error.clear_out_of_memory();
         self.job = None;
-        self.flying.clear();
+        self.in_flight.clear();
         let shape = job.shape;
         let lanes = u64::from(shape.lanes);
         let storage = |label, bytes| self.buffer(label, bytes, STORAGE);
@@ -272,7 +274,7 @@ impl Inner {
             lanes: shape.lanes,
             chunk: shape.chunk,
             params: self.buffer("params", bytes::<Params>(1), Usage::UNIFORM | Usage::COPY_DST),
-            control: storage("control", bytes::<Control>(1)),
+            counters: storage("counters", bytes::<Counters>(1)),
             levels: storage("levels", bytes::<LowerState>(job.levels)),
             ring: storage("ring", bytes::<[u32; 4]>(shape.ring.into())),
             lane: storage("lanes", bytes::<Lane>(lanes)),
@@ -282,16 +284,12 @@ impl Inner {
             batch: None,
             spare: Vec::new(),
         };
-        self.trouble.check()?;
+        self.async_error.check()?;
         let (lower, upper) = (&job_buffers.lower_rows, &job_buffers.upper_rows);
         let arrived = self.fetch::<LowerRow>(lower)? == job.lower_rows
             && self.fetch::<UpperRow>(upper)? == job.upper_rows;
         self.job = Some(job_buffers);
-        if arrived {
-            Ok(())
-        } else {
-            Err(Fault::Miscounts("tables were not kept as they were written".into()))
-        }
+        if arrived { Ok(()) } else { Err(Fault::Miscounts("tables in memory were damaged".into())) }
     }
 
     fn buffer(&self, label: &str, size: u64, usage: Usage) -> wgpu::Buffer {
@@ -312,37 +310,37 @@ impl Inner {
         // A new buffer is zeroed.
         let slots = self.buffer("slots", slot_bytes, STORAGE);
         if self.fetch::<Segment>(&segments)? != batch.segments {
-            return Err(Fault::Miscounts("segments were not kept as they were written".into()));
+            return Err(Fault::Miscounts("segments in memory were damaged".into()));
         }
         let Self { device, queue, pipelines, .. } = self;
         let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
-        queue.write_buffer(&job.control, 0, bytes_of(&batch.control));
+        queue.write_buffer(&job.counters, 0, bytes_of(&batch.counters));
         queue.write_buffer(&job.levels, 0, cast_slice(&batch.prefixes));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.clear_buffer(&job.lane, 0, None);
         queue.submit([encoder.finish()]);
-        let schedule = bind(device, &pipelines.schedule, &[&job.control, &job.params]);
+        let schedule = bind(device, &pipelines.schedule, &[&job.counters, &job.params]);
         let expand_buffers =
-            [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
+            [&job.counters, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
         let expand = bind(device, &pipelines.expand, &expand_buffers);
         let search = HashMap::new();
         job.batch = Some(BatchBuffers { segments, slots, schedule, expand, search });
-        self.trouble.check()
+        self.async_error.check()
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
         let spare = self.job.as_mut().and_then(|job| job.spare.pop());
         let reading = spare.unwrap_or_else(|| {
-            self.buffer("counters", bytes::<Control>(1), Usage::MAP_READ | Usage::COPY_DST)
+            self.buffer("counters", bytes::<Counters>(1), Usage::MAP_READ | Usage::COPY_DST)
         });
         let Self { device, queue, pipelines, .. } = self;
         let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
         let batch =
             job.batch.as_mut().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
-        queue.write_buffer(&job.params, 0, bytes_of(&order.params));
-        let search = pipelines.search(device, order.special).clone();
+        queue.write_buffer(&job.params, 0, bytes_of(&submission.params));
+        let search = pipelines.search(device, submission.special).clone();
         let search_buffers = [
-            &job.control,
+            &job.counters,
             &job.params,
             &job.ring,
             &job.lane,
@@ -352,12 +350,12 @@ impl Inner {
         ];
         let search_group = batch
             .search
-            .entry(order.special)
+            .entry(submission.special)
             .or_insert_with(|| bind(device, &search, &search_buffers));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        for _ in 0..order.rounds {
-            for _ in 0..order.expansions {
+        for _ in 0..submission.rounds {
+            for _ in 0..submission.expansions {
                 pass.set_pipeline(&pipelines.schedule);
                 pass.set_bind_group(0, &batch.schedule, &[]);
                 pass.dispatch_workgroups(1, 1, 1);
@@ -370,23 +368,23 @@ impl Inner {
             pass.dispatch_workgroups(job.lanes / WORKGROUP, 1, 1);
         }
         drop(pass);
-        encoder.copy_buffer_to_buffer(&job.control, 0, &reading, 0, bytes::<Control>(1));
+        encoder.copy_buffer_to_buffer(&job.counters, 0, &reading, 0, bytes::<Counters>(1));
         let reading = read(queue, encoder, reading);
-        self.flying.push_back(reading);
-        self.trouble.check()
+        self.in_flight.push_back(reading);
+        self.async_error.check()
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         let reading = self
-            .flying
+            .in_flight
             .pop_front()
             .ok_or_else(|| Fault::Refused("nothing was submitted".into()))?;
-        let control = self.arrive::<Control>(&reading)?.first().copied();
+        let counters = self.arrive::<Counters>(&reading)?.first().copied();
         if let Some(job) = &mut self.job {
             job.spare.push(reading.buffer);
         }
-        let control = control.ok_or_else(|| Fault::Lost("no counters came back".into()))?;
-        Ok(Seen { control })
+        let counters = counters.ok_or_else(|| Fault::Lost("no counters came back".into()))?;
+        Ok(counters)
     }
 
     fn slots(&self) -> Result<Vec<Slot>, Fault> {
@@ -403,9 +401,9 @@ impl Inner {
 
     fn memory(&self) -> Result<Memory, Fault> {
         let (job, batch) = self.loaded()?;
-        let control = self.fetch::<Control>(&job.control)?.first().copied();
+        let counters = self.fetch::<Counters>(&job.counters)?.first().copied();
         Ok(Memory {
-            control: control.ok_or_else(|| Fault::Lost("no counters came back".into()))?,
+            counters: counters.ok_or_else(|| Fault::Lost("no counters came back".into()))?,
             levels: self.fetch(&job.levels)?,
             ring: self.fetch(&job.ring)?,
             segments: self.fetch(&batch.segments)?,
@@ -420,13 +418,13 @@ impl Inner {
     fn set_memory(&self, memory: &Memory) -> Result<(), Fault> {
         let (job, batch) = self.loaded()?;
         let write = |buffer, data: &[u8]| self.queue.write_buffer(buffer, 0, data);
-        write(&job.control, bytes_of(&memory.control));
+        write(&job.counters, bytes_of(&memory.counters));
         write(&job.levels, cast_slice(&memory.levels));
         write(&job.ring, cast_slice(&memory.ring));
         write(&job.lane, cast_slice(&memory.lanes));
         write(&job.stacks, cast_slice(&memory.stacks));
         write(&batch.slots, cast_slice(&memory.slots));
-        self.trouble.check()
+        self.async_error.check()
     }
 
     /// Returns the content of a buffer after all submissions.
@@ -442,12 +440,12 @@ impl Inner {
     /// Waits for a buffer and returns its content; the buffer can be reused afterwards.
     fn arrive<T: Pod>(&self, reading: &Reading) -> Result<Vec<T>, Fault> {
         let submission_index = Some(reading.submission.clone());
-        let wait = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
+        let wait = wgpu::PollType::Wait { submission_index, timeout: Some(self.timeout) };
         match self.device.poll(wait) {
-            Ok(_) => self.trouble.check()?,
+            Ok(_) => self.async_error.check()?,
             Err(wgpu::PollError::Timeout) => {
-                self.trouble.check()?;
-                return Err(Fault::Hung(self.patience));
+                self.async_error.check()?;
+                return Err(Fault::Hung(self.timeout));
             }
             Err(error) => return Err(Fault::Lost(error.to_string())),
         }
@@ -467,9 +465,9 @@ impl Inner {
 fn read(queue: &wgpu::Queue, encoder: wgpu::CommandEncoder, buffer: wgpu::Buffer) -> Reading {
     let submission = queue.submit([encoder.finish()]);
     let arrived = Arc::new(AtomicBool::new(false));
-    let tell = Arc::clone(&arrived);
+    let on_mapped = Arc::clone(&arrived);
     buffer.slice(..).map_async(wgpu::MapMode::Read, move |outcome| {
-        tell.store(outcome.is_ok(), Ordering::Release);
+        on_mapped.store(outcome.is_ok(), Ordering::Release);
     });
     Reading { buffer, submission, arrived }
 }

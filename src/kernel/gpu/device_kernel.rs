@@ -6,38 +6,23 @@
 //! follow, two or three in flight, until nothing is left; then the lanes flush, and the slots
 //! become tallies.
 //!
-//! **The accounting.** A batch is accepted only if
-//! 1. each submission's stamp came back in order, and the number of searches that ran is the number
-//!    requested,
-//! 2. every state put on a level was expanded, and read back as it was written (sums of checksums
-//!    agree),
-//! 3. every state emitted to the ring was finished by a lane, and read back as it was written,
-//! 4. every parked lane was found unchanged, with its stack,
-//! 5. the hits agree with the shadow (turns minus misses, summed separately) as residues, and no
-//!    slot has more hits than turns,
-//! 6. the tables of rows are in the device's memory as they were written (see `device.rs`).
-//!
-//! So memory that comes back as zeros or stale, or a dropped dispatch, is a [`Fault`] and never a
-//! count. These checks cannot detect wrong arithmetic on sound memory; self-tests and recounts
-//! cover that.
+//! A batch whose accounting does not balance is a [`Fault`] and never a count; `accounting.rs`
+//! lists the checks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::backend::{Backend, Batch, JobMemory, Order, Seen, Shape};
+use super::accounting::{audit, drained, enter};
+use super::backend::{Backend, JobMemory, Shape, Submission};
+use super::batch_builder::{BatchBuilder, pieces};
 use super::fault::Fault;
-use super::layout::{Control, Params, Segment, Slot};
-use super::tables::{Specialisation, Tables, lower_state};
-use super::tuning::{Observed, Tuning};
-use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
-use crate::kernel::Kernel;
-use crate::kernel::scalar::Scalar;
-use crate::tally::{Parts, Residues, Tally, Thirds};
-
-/// The maximum number of slots of a batch: a label has 16 bits for them.
-const MOST_SLOTS: usize = 1 << 16;
+use super::layout::{Counters, Params};
+use super::tables::{Specialisation, Tables};
+use super::tuning::{Observation, Tuning};
+use crate::decomposition::Decomposition;
+use crate::tally::{Parts, Tally};
 
 /// A kernel that counts on a device.
 pub struct DeviceKernel {
@@ -155,13 +140,13 @@ impl DeviceKernel {
                 }
             }
         };
-        let control = Control { level_first, ..Control::default() };
+        let counters = Counters { level_first, ..Counters::default() };
         Ok(DeviceJob {
             kernel: self,
             decomposition,
             tables: Arc::new(tables),
             shape,
-            control,
+            counters,
             stamp: 0,
         })
     }
@@ -175,7 +160,7 @@ pub struct DeviceJob<'a> {
     tables: Arc<Tables>,
     shape: Shape,
     /// The counters at the start of a batch.
-    control: Control,
+    counters: Counters,
     stamp: u32,
 }
 
@@ -199,12 +184,16 @@ impl DeviceJob<'_> {
     }
 
     /// Counts units and returns one tally for each, in the order of `units`. Stops with
-    /// [`Fault::Stopped`] soon after `go_on` returns false.
+    /// [`Fault::Stopped`] soon after `should_continue` returns false.
     ///
     /// # Errors
     /// The device fails; nothing that it counted in this call is valid then.
-    pub fn count(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Tally>, Fault> {
-        self.count_parts(units, go_on)?.iter().map(|parts| Ok(parts.total()?)).collect()
+    pub fn count(
+        &mut self,
+        units: &[u64],
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<Vec<Tally>, Fault> {
+        self.count_parts(units, should_continue)?.iter().map(|parts| Ok(parts.total()?)).collect()
     }
 
     /// Like [`Self::count`], itemised by weight.
@@ -214,10 +203,10 @@ impl DeviceJob<'_> {
     pub fn count_parts(
         &mut self,
         units: &[u64],
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Vec<Parts>, Fault> {
         let ranges = units.iter().map(|&unit| self.decomposition.unit(unit)).collect();
-        self.count_ranges(ranges, go_on)
+        self.count_ranges(ranges, should_continue)
     }
 
     /// Like [`Self::count_parts`], for each [sub-range](Decomposition::sub_ranges) of each unit.
@@ -227,11 +216,12 @@ impl DeviceJob<'_> {
     pub fn count_sub_ranges(
         &mut self,
         units: &[u64],
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Vec<Vec<Parts>>, Fault> {
         let decomposition = self.decomposition;
         let sub_ranges = || units.iter().map(|&unit| decomposition.sub_ranges(unit));
-        let mut parts = self.count_ranges(sub_ranges().flatten().collect(), go_on)?.into_iter();
+        let mut parts =
+            self.count_ranges(sub_ranges().flatten().collect(), should_continue)?.into_iter();
         Ok(sub_ranges().map(|ranges| parts.by_ref().take(ranges.len()).collect()).collect())
     }
 
@@ -243,20 +233,20 @@ impl DeviceJob<'_> {
     pub fn count_ranges(
         &mut self,
         ranges: Vec<Range<u64>>,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Vec<Parts>, Fault> {
         let mut results = vec![Parts::default(); ranges.len()];
         let tables = Arc::clone(&self.tables);
-        let room = u64::from(self.shape.prefixes);
-        let mut pieces = pieces(ranges, room).peekable();
+        let most_prefixes = u64::from(self.shape.prefixes);
+        let mut pieces = pieces(ranges, most_prefixes).peekable();
         while pieces.peek().is_some() {
-            let mut loading = Loading::new(self.decomposition, &tables, self.control);
+            let mut builder = BatchBuilder::new(self.decomposition, &tables, self.counters);
             while let Some((index, range)) =
-                pieces.next_if(|(_, range)| loading.has_room(range, room))
+                pieces.next_if(|(_, range)| builder.has_room(range, most_prefixes))
             {
-                loading.add(index, range, &mut results[index])?;
+                builder.add(index, range, &mut results[index])?;
             }
-            self.run(&loading, &mut results, go_on)?;
+            self.run(&builder, &mut results, should_continue)?;
         }
         Ok(results)
     }
@@ -264,56 +254,57 @@ impl DeviceJob<'_> {
     /// Runs a batch and adds the content of its slots to the results of their ranges.
     fn run(
         &mut self,
-        loading: &Loading<'_>,
+        builder: &BatchBuilder<'_>,
         results: &mut [Parts],
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
-        let batch = &loading.batch;
+        let batch = &builder.batch;
         if batch.prefixes.is_empty() {
             return Ok(());
         }
         self.kernel.backend.load(batch)?;
         let special = Specialisation {
             depth: self.tables.depth(),
-            general: loading.general,
+            general: builder.general,
             look_ahead: self.kernel.look_ahead,
         };
-        let mut flying: VecDeque<InFlight> = VecDeque::new();
+        let mut in_flight: VecDeque<InFlight> = VecDeque::new();
         let (mut searches, mut used) = (0u32, 0);
         let mut began = Instant::now();
         let last = loop {
-            if !go_on() {
+            if !should_continue() {
                 // The device may be used again later: the submissions in flight must complete
                 // first.
-                for submission in flying {
+                for submission in in_flight {
                     self.wait(&submission, &mut searches)?;
                 }
                 return Err(Fault::Stopped);
             }
-            while flying.len() < self.kernel.in_flight {
-                flying.push_back(self.submit(special, false)?);
+            while in_flight.len() < self.kernel.in_flight {
+                in_flight.push_back(self.submit(special, false)?);
             }
-            let Some(submission) = flying.pop_front() else { continue };
-            let control = self.wait(&submission, &mut searches)?;
+            let Some(submission) = in_flight.pop_front() else { continue };
+            let counters = self.wait(&submission, &mut searches)?;
             let elapsed = began.elapsed();
             began = Instant::now();
-            if drained(&control) {
-                break control;
+            if drained(&counters) {
+                break counters;
             }
             let (rounds, expansions) =
                 (submission.rounds, submission.rounds * submission.expansions);
             let lanes = self.shape.lanes;
-            let used_now = control.expansions.wrapping_sub(used);
-            used = control.expansions;
-            let seen = Observed { elapsed, rounds, expansions, used: used_now, lanes, control };
+            let used_now = counters.expansions.wrapping_sub(used);
+            used = counters.expansions;
+            let observation =
+                Observation { elapsed, rounds, expansions, used: used_now, lanes, counters };
             if self.kernel.tuned {
-                self.kernel.tuning.observe(&seen);
+                self.kernel.tuning.observe(&observation);
             }
         };
         // The submissions in flight find nothing to do.
-        flying.push_back(self.submit(special, true)?);
+        in_flight.push_back(self.submit(special, true)?);
         let mut end = last;
-        for submission in flying {
+        for submission in in_flight {
             end = self.wait(&submission, &mut searches)?;
         }
         if !drained(&end) {
@@ -321,7 +312,7 @@ impl DeviceJob<'_> {
         }
         let slots = self.kernel.backend.slots()?;
         audit(batch, &end, &slots)?;
-        for (slot, &(range, weight)) in slots.iter().zip(&loading.slots) {
+        for (slot, &(range, weight)) in slots.iter().zip(&builder.slots) {
             enter(slot, weight, &mut results[range])?;
         }
         Ok(())
@@ -342,361 +333,26 @@ impl DeviceJob<'_> {
             flush: flush.into(),
             lanes: shape.lanes,
         };
-        backend.submit(&Order { params, rounds, expansions, special })?;
+        backend.submit(&Submission { params, rounds, expansions, special })?;
         Ok(InFlight { stamp: self.stamp, rounds, expansions })
     }
 
-    fn wait(&mut self, submission: &InFlight, searches: &mut u32) -> Result<Control, Fault> {
-        let Seen { control } = self.kernel.backend.wait()?;
-        if control.stamp != submission.stamp {
-            let (seen, asked) = (control.stamp, submission.stamp);
-            return Err(Fault::Miscounts(format!("submission {asked} came back as {seen}")));
+    fn wait(&mut self, submission: &InFlight, searches: &mut u32) -> Result<Counters, Fault> {
+        let counters = self.kernel.backend.wait()?;
+        if counters.stamp != submission.stamp {
+            let (found, expected) = (counters.stamp, submission.stamp);
+            return Err(Fault::Miscounts(format!("submission {expected} came back as {found}")));
         }
         *searches = searches.wrapping_add(submission.rounds);
-        if control.searches != *searches {
-            let ran = control.searches;
+        if counters.searches != *searches {
+            let ran = counters.searches;
             return Err(Fault::Miscounts(format!(
-                "{ran} searches ran where {searches} were asked for"
+                "{ran} searches ran, where {searches} were requested"
             )));
         }
-        Ok(control)
-    }
-}
-
-/// Returns whether no work is left.
-fn drained(control: &Control) -> bool {
-    let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
-    waiting <= 0
-        && control.ring_returned == 0
-        && control.busy == 0
-        && control.level_count.iter().all(|&count| count == 0)
-}
-
-/// Checks that all work was done exactly once.
-fn audit(batch: &Batch, end: &Control, slots: &[Slot]) -> Result<(), Fault> {
-    let wrong = |what: String| Err(Fault::Miscounts(what));
-    // A batch holds far fewer than 2^32 prefixes.
-    let to_expand = (batch.prefixes.len() as u32).wrapping_add(end.appended);
-    if end.expanded != to_expand {
-        return wrong(format!("{} states were expanded of {to_expand}", end.expanded));
-    }
-    if end.lower_put != end.lower_taken || end.ring_put != end.ring_taken {
-        return wrong("states were not kept as they were written".into());
-    }
-    if end.faults > 0 {
-        return wrong(format!("{} lanes were not kept as they were parked", end.faults));
-    }
-    let emitted = end.ring_write.wrapping_sub(end.returned_total);
-    let finished = slots.iter().fold(0u32, |sum, slot| sum.wrapping_add(slot.finished));
-    if finished != emitted {
-        return wrong(format!("{finished} states were finished of {emitted}"));
-    }
-    if slots.len() != batch.slots {
-        return wrong(format!("{} slots came back of {}", slots.len(), batch.slots));
-    }
-    for slot in slots {
-        if pair(slot.hits, slot.hits_high) > pair(slot.turns, slot.turns_high) {
-            return wrong("more solutions than turns".into());
-        }
-    }
-    Ok(())
-}
-
-/// Adds a slot's count to a range's result.
-fn enter(slot: &Slot, weight: Thirds, parts: &mut Parts) -> Result<(), Fault> {
-    let [low, low_high, high, high_high] = slot.shadow;
-    let shadow = u128::from(pair(low, low_high)) + (u128::from(pair(high, high_high)) << 16);
-    let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
-    // Verified here, and not only in the sum, because two errors in one range could cancel out.
-    Tally::from_parts(hits.into(), Residues::of(shadow), turns.into()).verify()?;
-    Ok(parts.add(weight, hits, Residues::of(shadow), turns)?)
-}
-
-const fn pair(low: u32, high: u32) -> u64 {
-    (high as u64) << 32 | low as u64
-}
-
-/// Splits ranges into pieces of at most `most_prefixes` prefixes, which fit in a batch, each with
-/// the index of its range.
-fn pieces(
-    ranges: Vec<Range<u64>>,
-    most_prefixes: u64,
-) -> impl Iterator<Item = (usize, Range<u64>)> {
-    ranges.into_iter().enumerate().flat_map(move |(index, mut left)| {
-        std::iter::from_fn(move || {
-            let end = left.end.min(left.start.saturating_add(most_prefixes));
-            let piece = std::mem::replace(&mut left.start, end)..end;
-            (!piece.is_empty()).then_some((index, piece))
-        })
-    })
-}
-
-/// A batch under construction.
-struct Loading<'a> {
-    decomposition: &'a Decomposition,
-    tables: &'a Tables,
-    batch: Batch,
-    /// The range index and the weight of each slot.
-    slots: Vec<(usize, Thirds)>,
-    slot_of: HashMap<(usize, Thirds), usize>,
-    general: bool,
-    prefixes: u64,
-}
-
-impl<'a> Loading<'a> {
-    fn new(decomposition: &'a Decomposition, tables: &'a Tables, control: Control) -> Self {
-        let batch = Batch { control, prefixes: Vec::new(), segments: Vec::new(), slots: 0 };
-        let (slots, slot_of) = (Vec::new(), HashMap::new());
-        Self { decomposition, tables, batch, slots, slot_of, general: false, prefixes: 0 }
-    }
-
-    /// Returns whether a range still fits in the batch.
-    fn has_room(&self, range: &Range<u64>, most_prefixes: u64) -> bool {
-        /// Weights, in thirds: of 1 to 8 images, some with ties.
-        const MOST_WEIGHTS: usize = 24;
-        self.prefixes + (range.end - range.start) <= most_prefixes
-            && self.slots.len() + MOST_WEIGHTS <= MOST_SLOTS
-    }
-
-    /// Adds a piece of the range with this index. Prefixes that the shaders do not support are
-    /// counted immediately.
-    fn add(&mut self, index: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
-        let decomposition = self.decomposition;
-        let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
-        let mut current: Option<(&SymmetryCase, Option<u32>)> = None;
-        let mut left_over: Vec<(&SymmetryCase, Prefix)> = Vec::new();
-        self.prefixes += range.end - range.start;
-        decomposition.for_each(range, |plan, prefix| {
-            let segment = match current {
-                Some((known, segment)) if std::ptr::eq(known, plan) => segment,
-                _ => {
-                    // Prefixes come in the order of the symmetry cases.
-                    let entry =
-                        plans.find(|(p, _)| std::ptr::eq(*p, plan)).and_then(|(_, entry)| *entry);
-                    let segment = entry.map(|entry| {
-                        let slot =
-                            *self.slot_of.entry((index, plan.weight())).or_insert_with(|| {
-                                self.slots.push((index, plan.weight()));
-                                self.slots.len() - 1
-                            });
-                        self.general |= entry.general;
-                        self.batch.segments.push(Segment {
-                            rows: entry.rows,
-                            upper_rows: entry.upper_rows,
-                            // A batch has at most 2^16 slots.
-                            label: u32::from(entry.class) << 16 | slot as u32,
-                            upper_allowed: entry.upper_allowed,
-                        });
-                        self.batch.segments.len() as u32 - 1
-                    });
-                    current = Some((plan, segment));
-                    segment
-                }
-            };
-            match segment {
-                Some(segment) => {
-                    let state = lower_state(plan, prefix, segment);
-                    let put = &mut self.batch.control.lower_put;
-                    *put = put.wrapping_add(state.mark());
-                    self.batch.prefixes.push(state);
-                }
-                None => left_over.push((plan, *prefix)),
-            }
-        });
-        self.batch.slots = self.slots.len();
-        // Fewer than 2^32 prefixes fit in a batch.
-        self.batch.control.level_count[0] = self.batch.prefixes.len() as u32;
-        for (plan, prefix) in left_over {
-            Scalar.count(plan, &[prefix], parts)?;
-        }
-        Ok(())
+        Ok(counters)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::board::{Piece, Problem, Square};
-    use crate::decomposition::{Job, Scheme};
-    use crate::kernel::count_sub_ranges;
-    use crate::kernel::gpu::Mirror;
-    use crate::kernel::reference::{Reference, completions};
-
-    const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
-
-    fn decompose(problem: &Problem, depth: Option<usize>, unit: u64) -> Decomposition {
-        Decomposition::new(
-            Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"),
-        )
-    }
-
-    fn count(problem: &Problem, unit: u64) -> u128 {
-        let decomposition = decompose(problem, None, unit);
-        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-        let units: Vec<u64> = (0..decomposition.units()).collect();
-        let tallies =
-            kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
-        let mut total = Tally::default();
-        tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
-        total.solutions().expect("whole solutions")
-    }
-
-    #[test]
-    fn the_mirror_counts_the_known_boards() {
-        let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596];
-        for (n, solutions) in known.into_iter().enumerate() {
-            assert_eq!(count(&Problem::empty(Piece::Queen, n), 50), solutions, "n = {n}");
-        }
-    }
-
-    #[test]
-    fn the_mirror_counts_every_subproblem_like_the_oracle() {
-        for n in [8, 9, 10] {
-            let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
-            let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-            let units: Vec<u64> = (0..decomposition.units()).collect();
-            let tallies = kernel
-                .open(&decomposition)
-                .expect("opens")
-                .count(&units, &|| true)
-                .expect("counts");
-            let mut tallies = tallies.iter();
-            decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
-                let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
-                assert_eq!(
-                    tallies.next().map(Tally::thirds),
-                    Some(expected),
-                    "n = {n}, {plan:?} {prefix:?}"
-                );
-            });
-        }
-    }
-
-    /// Weights, completions and nodes.
-    fn items(parts: &Parts) -> Vec<(Thirds, u128, u128)> {
-        let mut items: Vec<_> =
-            parts.iter().map(|part| (part.weight, part.completions, part.nodes)).collect();
-        items.sort_unstable();
-        items
-    }
-
-    fn completions_of(parts: &Parts) -> Vec<(Thirds, u128)> {
-        items(parts).into_iter().map(|(weight, completions, _)| (weight, completions)).collect()
-    }
-
-    /// Compares all units of both images by sub-ranges with the oracle, with the units as a whole,
-    /// and with their limits.
-    fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, prefixes: u32) {
-        let itself = decompose(problem, depth, unit);
-        let mut kernel =
-            DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
-        // In reverse order, to check that each result is returned at the position of its unit.
-        let units: Vec<u64> = (0..itself.units()).rev().collect();
-        for decomposition in [&itself, &itself.mirrored()] {
-            let mut job = kernel.open(decomposition).expect("opens");
-            let whole = job.count_parts(&units, &|| true).expect("counts");
-            let by_sub_ranges = job.count_sub_ranges(&units, &|| true).expect("counts");
-            assert_eq!((whole.len(), by_sub_ranges.len()), (units.len(), units.len()));
-            for ((&unit, whole), counted) in units.iter().zip(&whole).zip(&by_sub_ranges) {
-                let ranges = decomposition.sub_ranges(unit);
-                let expected =
-                    count_sub_ranges(&mut Reference, decomposition, ranges).expect("a small sum");
-                assert_eq!(counted.len(), expected.len());
-                let mut sum = Parts::default();
-                for ((range, parts), expected) in
-                    decomposition.sub_ranges(unit).zip(counted).zip(&expected)
-                {
-                    let (found, expected) = (completions_of(parts), completions_of(expected));
-                    assert_eq!(found, expected, "{problem:?}, prefixes {range:?}");
-                    let (limits, total) =
-                        (decomposition.limits(range), parts.total().expect("agrees"));
-                    assert!(
-                        total.thirds() <= limits.most_thirds && total.nodes() <= limits.most_nodes
-                    );
-                    sum.merge(parts).expect("a small sum");
-                }
-                assert_eq!(items(&sum), items(whole), "{problem:?}, unit {unit}");
-            }
-        }
-    }
-
-    #[test]
-    fn sub_ranges_add_up_to_their_units_even_where_a_batch_holds_few_of_them() {
-        for (n, unit, prefixes) in [(9, 40, 7), (9, 1000, 90), (10, 100, 1000), (6, 1, 1)] {
-            assert_sub_ranges_add_up(&Problem::empty(Piece::Queen, n), None, unit, prefixes);
-        }
-    }
-
-    #[test]
-    fn sub_ranges_without_slots_left_go_into_further_batches() {
-        // Every prefix is a sub-range, and there are just more of them than slots.
-        const UNITS: u64 = MOST_SLOTS as u64 / 32 + 1;
-        let decomposition = decompose(&Problem::empty(Piece::Queen, 14), Some(6), 32);
-        let shape = Shape { prefixes: 1 << 17, ..SMALL };
-        assert!((UNITS..u64::from(shape.prefixes) / 32).contains(&decomposition.units()));
-        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
-        let units: Vec<u64> = (0..UNITS).collect();
-        let mut job = kernel.open(&decomposition).expect("opens");
-        let counted = job.count_sub_ranges(&units, &|| true).expect("counts");
-        for (unit, counted) in units.into_iter().zip(counted) {
-            let ranges = decomposition.sub_ranges(unit);
-            let expected =
-                count_sub_ranges(&mut Scalar, &decomposition, ranges).expect("a small sum");
-            assert!(
-                counted.iter().map(completions_of).eq(expected.iter().map(completions_of)),
-                "unit {unit}"
-            );
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-        #[test]
-        fn sub_ranges_add_up_on_boards_with_decided_squares(
-            n in 4usize..=9,
-            squares in proptest::collection::vec((0usize..9, 0usize..9, any::<bool>()), 0..6),
-            depth in 0usize..5,
-            unit in 1u64..150,
-            prefixes in 1u32..300,
-        ) {
-            let (mut placed, mut blocked) = (Vec::new(), Vec::new());
-            for (row, col, place) in squares.into_iter().filter(|&(row, col, _)| row < n && col < n) {
-                if place { placed.push(Square::new(row, col)) } else { blocked.push(Square::new(row, col)) }
-            }
-            let problem = Problem::new(Piece::Queen, n, placed, blocked);
-            prop_assume!(problem.is_ok());
-            assert_sub_ranges_add_up(&problem.expect("assumed"), Some(depth), unit, prefixes);
-        }
-    }
-
-    #[test]
-    fn what_is_set_for_measurements_changes_no_count() {
-        let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
-        let units: Vec<u64> = (0..decomposition.units()).collect();
-        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-        for (in_flight, lanes, turns) in [(0, 64, 0), (1, 128, 1023), (3, 256, u32::MAX)] {
-            let shape = Shape { lanes, ..SMALL };
-            let mut tuning = kernel.tuning();
-            (tuning.turns, tuning.rounds, tuning.expansions) = (turns, in_flight as u32, 0);
-            kernel.set_in_flight(in_flight);
-            kernel.set_shape(shape);
-            kernel.set_tuning(tuning);
-            kernel.freeze_tuning(true);
-            let frozen = kernel.tuning();
-            let mut job = kernel.open(&decomposition).expect("opens");
-            assert_eq!(job.shape(), shape);
-            let mut total = Tally::default();
-            for tally in job.count(&units, &|| true).expect("counts") {
-                total.merge(&tally).expect("a small sum");
-            }
-            assert_eq!(
-                total.solutions(),
-                Ok(2680),
-                "{in_flight} in flight, {lanes} lanes, {turns} turns"
-            );
-            assert_eq!(kernel.tuning(), frozen);
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use crate::decomposition::columns_of;
 
 /// Runs the shader once, one workgroup after the other.
 pub fn expand(memory: &mut Memory, params: &Params) {
-    let count = memory.control.source_count;
+    let count = memory.counters.source_count;
     for first in (0..count).step_by(WORKGROUP as usize) {
         workgroup(memory, params, first..count.min(first + WORKGROUP));
     }
@@ -16,10 +16,10 @@ fn workgroup(memory: &mut Memory, params: &Params, ids: std::ops::Range<u32>) {
     let mut wanted = [0; LEVELS];
     let mut work = Vec::new();
     for id in ids.clone() {
-        let state = memory.levels[(memory.control.source_first + id) as usize];
+        let state = memory.levels[(memory.counters.source_first + id) as usize];
         let segment = memory.segments[state.segment as usize];
         let level = state.free.count_ones().wrapping_sub(segment.upper_rows) as usize;
-        let taken = &mut memory.control.lower_taken;
+        let taken = &mut memory.counters.lower_taken;
         *taken = taken.wrapping_add(state.mark());
         if level >= LEVELS {
             continue;
@@ -31,17 +31,17 @@ fn workgroup(memory: &mut Memory, params: &Params, ids: std::ops::Range<u32>) {
     }
     let mut room = [0; LEVELS];
     for level in (0..LEVELS).filter(|&level| wanted[level] != 0) {
-        let control = &mut memory.control;
+        let counters = &mut memory.counters;
         if level == 0 {
-            room[0] = control.ring_write;
-            control.ring_write = control.ring_write.wrapping_add(wanted[0]);
+            room[0] = counters.ring_write;
+            counters.ring_write = counters.ring_write.wrapping_add(wanted[0]);
         } else {
-            room[level] = control.level_first[level] + control.level_count[level];
-            control.level_count[level] += wanted[level];
-            control.appended = control.appended.wrapping_add(wanted[level]);
+            room[level] = counters.level_first[level] + counters.level_count[level];
+            counters.level_count[level] += wanted[level];
+            counters.appended = counters.appended.wrapping_add(wanted[level]);
         }
     }
-    memory.control.expanded = memory.control.expanded.wrapping_add(ids.end - ids.start);
+    memory.counters.expanded = memory.counters.expanded.wrapping_add(ids.end - ids.start);
     for (state, segment, level, onto, at) in work {
         fill(memory, params, state, segment, level, Some(room[onto].wrapping_add(at)));
     }
@@ -96,11 +96,11 @@ fn put(
         Some(at) if level == 0 => {
             let words = [state.free, state.upper_left, state.upper_right, segment.label];
             memory.ring[(at & params.ring_mask) as usize] = words;
-            memory.control.ring_put = memory.control.ring_put.wrapping_add(mark(words));
+            memory.counters.ring_put = memory.counters.ring_put.wrapping_add(mark(words));
         }
         Some(at) => {
             memory.levels[at as usize] = state;
-            memory.control.lower_put = memory.control.lower_put.wrapping_add(state.mark());
+            memory.counters.lower_put = memory.counters.lower_put.wrapping_add(state.mark());
         }
         None => {}
     }

@@ -1,11 +1,12 @@
-//! Device faults. No fault results in a wrong count: a batch is accepted only if all its accounting
-//! checks pass, and is counted elsewhere otherwise.
+//! The error of a device. No fault results in a wrong count: a batch is accepted only if all its
+//! accounting checks pass, and is counted elsewhere otherwise.
 
 use std::time::Duration;
 
 use crate::tally::TallyError;
 
-/// The reason why a device is taken out of use.
+/// The reason why a device has not counted a batch. All but [`Fault::Unsuited`] and
+/// [`Fault::Stopped`] are faults of the device, which is disabled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The driver reports the device as lost.
@@ -18,7 +19,7 @@ pub enum Fault {
     #[error("the device did not answer within {} s", .0.as_secs())]
     Hung(Duration),
     /// The driver or wgpu rejects a request.
-    #[error("the driver refuses: {0}")]
+    #[error("the driver rejected a request: {0}")]
     Refused(String),
     /// An accounting check failed: work is missing, stale or counted twice.
     #[error("the device miscounts: {0}")]
@@ -27,9 +28,9 @@ pub enum Fault {
     #[error("the device miscounts: {0}")]
     Tally(#[from] TallyError),
     /// The shaders support no part of this job.
-    #[error("this board leaves the shaders nothing to count")]
+    #[error("the shaders cannot count any part of this board")]
     Unsuited,
-    /// The result is no longer wanted.
+    /// The result is no longer needed.
     #[error("stopped")]
     Stopped,
 }

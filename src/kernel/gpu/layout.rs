@@ -26,7 +26,7 @@ pub const MOST_TURNS: u32 = 65_532;
 /// Counters of the device, shared by all shaders. Counts that only grow may wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct Control {
+pub struct Counters {
     /// The stamp of the last submission that ran.
     pub stamp: u32,
     /// The total number of states emitted to the ring: the index of the next, modulo its size.
@@ -252,11 +252,11 @@ mod tests {
     const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
 
     #[test]
-    fn shaders_and_host_lay_out_memory_alike() {
+    fn shaders_and_host_have_the_same_memory_layout() {
         for source in [SCHEDULE, EXPAND, SEARCH] {
             assert_same_layout!(
                 source,
-                Control,
+                Counters,
                 [
                     stamp,
                     ring_write,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shaders_use_the_constants_of_the_host() {
+    fn shaders_and_host_have_the_same_constants() {
         // A slot is not a struct in the shader because its words are atomic; its size and offsets
         // are constants there.
         let words = |bytes: usize| (bytes / 4).to_string();

@@ -3,16 +3,16 @@
 
 use std::collections::VecDeque;
 
-use super::backend::{Backend, Batch, JobMemory, Order, Seen};
+use super::backend::{Backend, Batch, JobMemory, Submission};
 use super::fault::Fault;
-use super::layout::{Control, Lane, LowerRow, LowerState, Segment, Slot, UpperRow, UpperState};
+use super::layout::{Counters, Lane, LowerRow, LowerState, Segment, Slot, UpperRow, UpperState};
 use super::{expand::expand, schedule::schedule, search::search};
 
 /// The device buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// The counters.
-    pub control: Control,
+    pub counters: Counters,
     /// States below the block: prefixes, then the stacks of the levels.
     pub levels: Vec<LowerState>,
     /// States above the block.
@@ -36,7 +36,7 @@ impl Memory {
     pub fn new(job: &JobMemory<'_>) -> Self {
         let lanes = job.shape.lanes as usize;
         Self {
-            control: Control::default(),
+            counters: Counters::default(),
             levels: vec![LowerState::default(); job.levels as usize],
             ring: vec![UpperState::default(); job.shape.ring as usize],
             segments: Vec::new(),
@@ -50,7 +50,7 @@ impl Memory {
 
     /// Loads a batch.
     pub fn load(&mut self, batch: &Batch) {
-        self.control = batch.control;
+        self.counters = batch.counters;
         self.levels[..batch.prefixes.len()].copy_from_slice(&batch.prefixes);
         self.segments.clone_from(&batch.segments);
         self.lanes.fill(Lane::default());
@@ -62,13 +62,14 @@ impl Memory {
 #[derive(Debug, Default)]
 pub struct Mirror {
     memory: Memory,
-    seen: VecDeque<Control>,
+    /// The counters after each submission that was not waited for.
+    finished: VecDeque<Counters>,
 }
 
 impl Backend for Mirror {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.memory = Memory::new(job);
-        self.seen.clear();
+        self.finished.clear();
         Ok(())
     }
 
@@ -77,23 +78,20 @@ impl Backend for Mirror {
         Ok(())
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        for _ in 0..order.rounds {
-            for _ in 0..order.expansions {
-                schedule(&mut self.memory, &order.params);
-                expand(&mut self.memory, &order.params);
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        for _ in 0..submission.rounds {
+            for _ in 0..submission.expansions {
+                schedule(&mut self.memory, &submission.params);
+                expand(&mut self.memory, &submission.params);
             }
-            search(&mut self.memory, &order.params, order.special);
+            search(&mut self.memory, &submission.params, submission.special);
         }
-        self.seen.push_back(self.memory.control);
+        self.finished.push_back(self.memory.counters);
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
-        let control = self.seen.pop_front();
-        control
-            .map(|control| Seen { control })
-            .ok_or_else(|| Fault::Refused("nothing was submitted".into()))
+    fn wait(&mut self) -> Result<Counters, Fault> {
+        self.finished.pop_front().ok_or_else(|| Fault::Refused("nothing was submitted".into()))
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {

@@ -12,8 +12,10 @@
 //!   pass;
 //! - [`self_test`]: known answers; [`Adapters`]: the devices of this machine.
 
+mod accounting;
 mod adapters;
 mod backend;
+mod batch_builder;
 #[cfg(feature = "gpu")]
 mod device;
 mod device_kernel;
@@ -28,7 +30,7 @@ pub mod tables;
 mod tuning;
 
 pub use adapters::{AdapterInfo, AdapterKind, Adapters};
-pub use backend::{Backend, Batch, JobMemory, Order, Seen, Shape};
+pub use backend::{Backend, Batch, JobMemory, Shape, Submission};
 pub use device_kernel::{DeviceJob, DeviceKernel};
 pub use expand::expand;
 pub use fault::Fault;
@@ -36,4 +38,4 @@ pub use mirror::{Memory, Mirror};
 pub use schedule::schedule;
 pub use search::search;
 pub use self_test::self_test;
-pub use tuning::{Observed, Tuning};
+pub use tuning::{Observation, Tuning};

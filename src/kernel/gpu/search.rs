@@ -7,7 +7,7 @@ use super::tables::Specialisation;
 
 /// Runs the shader once, one lane after the other.
 pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
-    let ring_write = memory.control.ring_write;
+    let ring_write = memory.counters.ring_write;
     for index in 0..params.lanes as usize {
         let parked = memory.lanes[index];
         let mut lane = Running {
@@ -31,7 +31,7 @@ pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
             .collect();
         lane.run();
     }
-    memory.control.searches = memory.control.searches.wrapping_add(1);
+    memory.counters.searches = memory.counters.searches.wrapping_add(1);
 }
 
 /// A running lane.
@@ -76,7 +76,7 @@ impl Running<'_> {
     fn run(mut self) {
         let parked = self.lane;
         if parked.open | parked.height | parked.finished != 0 && self.mark() != parked.check {
-            self.memory.control.faults += 1;
+            self.memory.counters.faults += 1;
         }
         let mut now = 0;
         while now < self.params.turns {
@@ -101,11 +101,11 @@ impl Running<'_> {
         }
         self.settle(now, self.params.flush != 0);
         if self.lane.open != 0 {
-            self.memory.control.busy += 1;
+            self.memory.counters.busy += 1;
         }
         if self.next != self.end {
-            let mut to = self.ring_write.wrapping_add(self.memory.control.ring_returned);
-            self.memory.control.ring_returned += self.end.wrapping_sub(self.next);
+            let mut to = self.ring_write.wrapping_add(self.memory.counters.ring_returned);
+            self.memory.counters.ring_returned += self.end.wrapping_sub(self.next);
             while self.next != self.end {
                 let (from, onto) = (self.next & self.params.ring_mask, to & self.params.ring_mask);
                 self.memory.ring[onto as usize] = self.memory.ring[from as usize];
@@ -180,7 +180,7 @@ impl Running<'_> {
         let [free, left, right, label] =
             self.memory.ring[(self.next & self.params.ring_mask) as usize];
         self.next = self.next.wrapping_add(1);
-        let taken = &mut self.memory.control.ring_taken;
+        let taken = &mut self.memory.counters.ring_taken;
         *taken = taken.wrapping_add(mark([free, left, right, label]));
         if (label ^ self.lane.label) & 0xffff != 0 {
             self.settle(now, true);
@@ -197,7 +197,7 @@ impl Running<'_> {
 
     /// Takes states from the ring; returns false if it is empty.
     fn take(&mut self) -> bool {
-        let read = &mut self.memory.control.ring_read;
+        let read = &mut self.memory.counters.ring_read;
         if self.ring_write.wrapping_sub(*read).cast_signed() <= 0 {
             return false;
         }

@@ -78,7 +78,7 @@ fn check(kernel: &mut DeviceKernel, case: &Case) -> Result<(), Fault> {
         if found.thirds() != expected.thirds() {
             let (found, expected) = (found.thirds(), expected.thirds());
             return Err(Fault::Miscounts(format!(
-                "self-test, n = {n}, unit {unit}: {found} thirds, where the CPU counts {expected}"
+                "self-test, n = {n}, unit {unit}: {found} thirds; the CPU counts {expected}"
             )));
         }
     }

@@ -21,7 +21,7 @@ pub struct Specialisation {
 
 /// A symmetry case in the tables.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlanEntry {
+pub(super) struct CaseEntry {
     /// The offset of its rows below the block.
     pub(super) rows: u32,
     /// The number of open rows above the block.
@@ -38,7 +38,7 @@ pub(super) struct PlanEntry {
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// One entry for each symmetry case of the job: `None` if the shaders do not support it.
-    pub(super) plans: Vec<Option<PlanEntry>>,
+    pub(super) cases: Vec<Option<CaseEntry>>,
     pub(super) lower_rows: Vec<LowerRow>,
     pub(super) upper_rows: Vec<UpperRow>,
     /// The maximum number of open rows above the block.
@@ -52,9 +52,9 @@ impl Tables {
     pub fn new(decomposition: &Decomposition) -> Self {
         let mut tables = Self::default();
         let mut classes: HashMap<[UpperRow; CLASS_ROWS], u16> = HashMap::new();
-        for plan in decomposition.plans() {
-            let entry = if suits(plan) { tables.enter(plan, &mut classes) } else { None };
-            tables.plans.push(entry);
+        for case in decomposition.cases() {
+            let entry = if suits(case) { tables.enter(case, &mut classes) } else { None };
+            tables.cases.push(entry);
         }
         // Empty buffers cannot be bound.
         tables.lower_rows.push(LowerRow::default());
@@ -64,11 +64,11 @@ impl Tables {
 
     fn enter(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         classes: &mut HashMap<[UpperRow; CLASS_ROWS], u16>,
-    ) -> Option<PlanEntry> {
-        let upper = plan.rows().len() - plan.below();
-        let rows = upper_rows(plan);
+    ) -> Option<CaseEntry> {
+        let upper = case.rows().len() - case.below();
+        let rows = upper_rows(case);
         let class = match classes.get(&rows) {
             Some(&class) => class,
             None => {
@@ -78,23 +78,23 @@ impl Tables {
                 class
             }
         };
-        let full = full_row(plan.n());
+        let full = full_row(case.n());
         let general = rows[1..=upper]
             .iter()
             .any(|&[here, next, _, step]| here & full != full || next & full != full || step != 1);
         self.most_upper = self.most_upper.max(upper);
-        self.most_lower = self.most_lower.max(plan.below());
+        self.most_lower = self.most_lower.max(case.below());
         // A job has fewer than 2^16 symmetry cases of at most 17 entries each.
         let first = u32::try_from(self.lower_rows.len()).ok()?;
         self.lower_rows.push(LowerRow::default());
-        self.lower_rows.extend((1..=plan.below()).map(|left| lower_row(plan, plan.below() - left)));
-        let upper_allowed = plan.allowed()[plan.below()];
-        Some(PlanEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
+        self.lower_rows.extend((1..=case.below()).map(|left| lower_row(case, case.below() - left)));
+        let upper_allowed = case.allowed()[case.below()];
+        Some(CaseEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
     }
 
     /// Returns whether the shaders support any of the symmetry cases.
     pub(super) fn suits(&self) -> bool {
-        self.plans.iter().any(Option::is_some)
+        self.cases.iter().any(Option::is_some)
     }
 
     /// Returns the number of entries that a lane's stack needs.
@@ -127,40 +127,40 @@ impl Tables {
     }
 }
 
-/// Returns whether the shaders can count below the prefixes of `plan`: queens, at least two rows
+/// Returns whether the shaders can count below the prefixes of `case`: queens, at least two rows
 /// above the block (the search closes the last one together with the one before), at most 16 on
 /// each side.
-pub(super) fn suits(plan: &SymmetryCase) -> bool {
-    let upper = plan.rows().len() - plan.below();
-    plan.piece() == Piece::Queen && (2..=MOST_ROWS).contains(&upper) && plan.below() <= MOST_ROWS
+pub(super) fn suits(case: &SymmetryCase) -> bool {
+    let upper = case.rows().len() - case.below();
+    case.piece() == Piece::Queen && (2..=MOST_ROWS).contains(&upper) && case.below() <= MOST_ROWS
 }
 
-fn lower_row(plan: &SymmetryCase, k: usize) -> LowerRow {
-    let row = plan.rows()[k];
+fn lower_row(case: &SymmetryCase, k: usize) -> LowerRow {
+    let row = case.rows()[k];
     // Differences of rows are below 32.
-    let step = if k + 1 < plan.below() { plan.rows()[k + 1] - row } else { 0 };
+    let step = if k + 1 < case.below() { case.rows()[k + 1] - row } else { 0 };
     LowerRow {
-        allowed: plan.allowed()[k],
-        centre: plan.centre_columns(),
-        rule: match plan.rules()[k] {
+        allowed: case.allowed()[k],
+        centre: case.centre_columns(),
+        rule: match case.rules()[k] {
             CentreRule::None => 0,
             CentreRule::TakeIfAnyFree => 1,
             CentreRule::TakeIfBothFree => 2,
         },
         step: step as u32,
-        to_upper: (row - plan.rows()[plan.below()]) as u32,
+        to_upper: (row - case.rows()[case.below()]) as u32,
         pad: 0,
     }
 }
 
 /// Returns the rows above the block, indexed by the rows left; entry 0 is for a lane without a
 /// state.
-fn upper_rows(plan: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
-    let (rows, allowed, end) = (plan.rows(), plan.allowed(), plan.rows().len());
+fn upper_rows(case: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
+    let (rows, allowed, end) = (case.rows(), case.allowed(), case.rows().len());
     let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
-    for (left, entry) in (1..=end - plan.below()).zip(&mut table[1..]) {
+    for (left, entry) in (1..=end - case.below()).zip(&mut table[1..]) {
         let k = end - left;
-        let step_to = if k > plan.below() { rows[k - 1] - rows[k] } else { 1 };
+        let step_to = if k > case.below() { rows[k - 1] - rows[k] } else { 1 };
         let (next, step_from) =
             if k + 1 < end { (allowed[k + 1], rows[k] - rows[k + 1]) } else { (u32::MAX, 1) };
         *entry = [allowed[k], next, step_to as u32, step_from as u32];
@@ -169,10 +169,10 @@ fn upper_rows(plan: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
 }
 
 /// Converts a prefix to a state of its level.
-pub(super) fn lower_state(plan: &SymmetryCase, prefix: &Prefix, segment: u32) -> LowerState {
-    let (n, k, state) = (plan.n(), prefix.filled(), prefix.state());
-    let first_upper = plan.rows()[plan.below()];
-    let row = plan.rows()[k];
+pub(super) fn lower_state(case: &SymmetryCase, prefix: &Prefix, segment: u32) -> LowerState {
+    let (n, k, state) = (case.n(), prefix.filled(), prefix.state());
+    let first_upper = case.rows()[case.below()];
+    let row = case.rows()[k];
     LowerState {
         free: full_row(n) & !state.columns,
         left: state.diagonal_window(n, row),

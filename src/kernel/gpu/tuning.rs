@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::layout::{Control, LEVELS, MOST_TURNS};
+use super::layout::{Counters, LEVELS, MOST_TURNS};
 
 /// The target duration of a submission.
 const TARGET: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ pub struct Tuning {
 
 /// The measurements of a finished submission.
 #[derive(Clone, Copy, Debug)]
-pub struct Observed {
+pub struct Observation {
     /// The duration.
     pub elapsed: Duration,
     /// The number of rounds.
@@ -41,7 +41,7 @@ pub struct Observed {
     /// The number of lanes of the device.
     pub lanes: u32,
     /// The counters afterwards.
-    pub control: Control,
+    pub counters: Counters,
 }
 
 impl Tuning {
@@ -67,11 +67,11 @@ impl Tuning {
     /// Adjusts the amounts to a finished submission. Only a submission with work for nearly all
     /// lanes predicts how long more work would take: after such a submission nothing more than
     /// doubles, and after any other nothing grows.
-    pub fn observe(&mut self, seen: &Observed) {
-        let plenty = seen.control.level_count[..LEVELS].iter().any(|&count| count > 0);
-        let full = seen.control.busy >= seen.lanes / 8 * 7;
-        let used = f64::from(seen.used) / f64::from(seen.expansions.max(1));
-        let factor = TARGET.as_secs_f64() / seen.elapsed.as_secs_f64().max(1e-6);
+    pub fn observe(&mut self, observation: &Observation) {
+        let plenty = observation.counters.level_count[..LEVELS].iter().any(|&count| count > 0);
+        let full = observation.counters.busy >= observation.lanes / 8 * 7;
+        let used = f64::from(observation.used) / f64::from(observation.expansions.max(1));
+        let factor = TARGET.as_secs_f64() / observation.elapsed.as_secs_f64().max(1e-6);
         let factor = factor.clamp(0.125, if full { 2.0 } else { 1.0 });
         let before = f64::from(self.rounds);
         let mut rounds = before * factor;
@@ -104,38 +104,38 @@ mod tests {
     use super::*;
 
     /// A device that makes this many turns a second on each lane.
-    fn run(tuning: &Tuning, turns_per_s: f64, busy: u32) -> Observed {
+    fn run(tuning: &Tuning, turns_per_s: f64, busy: u32) -> Observation {
         let turns = f64::from(tuning.turns) * f64::from(tuning.rounds);
         let expansions = tuning.rounds * tuning.expansions;
-        let control = Control { busy, level_count: [1; LEVELS], ..Control::default() };
+        let counters = Counters { busy, level_count: [1; LEVELS], ..Counters::default() };
         let elapsed = Duration::from_secs_f64(turns / turns_per_s);
-        Observed {
+        Observation {
             elapsed,
             rounds: tuning.rounds,
             expansions,
             used: expansions / 2,
             lanes: 64,
-            control,
+            counters,
         }
     }
 
     #[test]
-    fn submissions_come_to_take_about_100_ms_and_never_pass_500_on_a_device_seen_before() {
+    fn submissions_converge_to_about_100_ms_and_stay_below_500_on_a_known_device() {
         for turns_per_s in [1e4, 1e5, 1e6, 1e7] {
             let mut tuning = Tuning::first(false);
             let mut last = Duration::ZERO;
             for step in 0..40 {
-                let seen = run(&tuning, turns_per_s, 64);
-                last = seen.elapsed;
+                let observation = run(&tuning, turns_per_s, 64);
+                last = observation.elapsed;
                 assert!(step == 0 || last < Duration::from_millis(500), "{turns_per_s}: {last:?}");
-                tuning.observe(&seen);
+                tuning.observe(&observation);
             }
             assert!((50..200).contains(&last.as_millis()), "{turns_per_s}: {last:?} {tuning:?}");
         }
     }
 
     #[test]
-    fn a_software_driver_is_never_asked_for_more_loops_than_it_makes() {
+    fn a_software_driver_is_never_given_more_iterations_than_it_completes() {
         let mut tuning = Tuning::first(true);
         for _ in 0..100 {
             tuning.observe(&run(&tuning, 1e9, 64));
@@ -145,37 +145,37 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_after_submissions_that_had_work_for_few_lanes() {
+    fn submissions_with_few_busy_lanes_do_not_increase_the_work() {
         let mut tuning = Tuning { turns: 1024, rounds: 3, expansions: 4, most_turns: MOST_TURNS };
         for plenty in [0, 1] {
             for used in [0, 1] {
-                let mut seen = run(&tuning, 1e9, 10);
-                seen.control.level_count = [plenty; LEVELS];
-                seen.used = seen.expansions * used;
+                let mut observation = run(&tuning, 1e9, 10);
+                observation.counters.level_count = [plenty; LEVELS];
+                observation.used = observation.expansions * used;
                 let mut after = tuning;
-                after.observe(&seen);
+                after.observe(&observation);
                 assert!(after.turns * after.rounds <= tuning.turns * tuning.rounds, "{after:?}");
             }
         }
         // Then a full submission, on a device that makes 10^6 turns a second.
-        let seen = run(&tuning, 1e6, 64);
-        tuning.observe(&seen);
-        assert!(run(&tuning, 1e6, 64).elapsed <= 2 * seen.elapsed);
+        let observation = run(&tuning, 1e6, 64);
+        tuning.observe(&observation);
+        assert!(run(&tuning, 1e6, 64).elapsed <= 2 * observation.elapsed);
     }
 
     #[test]
-    fn lanes_that_run_dry_get_more_expansions() {
+    fn idle_lanes_cause_more_expansions() {
         let mut tuning = Tuning::first(false);
         for _ in 0..10 {
-            let mut seen = run(&tuning, 1e6, 0);
-            seen.used = seen.expansions;
-            tuning.observe(&seen);
+            let mut observation = run(&tuning, 1e6, 0);
+            observation.used = observation.expansions;
+            tuning.observe(&observation);
         }
         assert_eq!(tuning.expansions, MOST_EXPANSIONS);
     }
 
     #[test]
-    fn a_ring_that_a_search_drains_gets_shorter_searches() {
+    fn a_drained_ring_causes_shorter_searches() {
         let mut tuning = Tuning { turns: 8192, rounds: 4, expansions: 4, most_turns: MOST_TURNS };
         tuning.observe(&run(&tuning, 1e6, 0));
         assert_eq!(tuning.turns, 4096);

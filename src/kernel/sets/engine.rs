@@ -8,24 +8,26 @@ use crate::decomposition::{ColumnSet, MAX_COUNT_SIZE, SetFamily, SetRule, column
 
 /// The number of states from which the upper half is counted for the list so far, which bounds the
 /// memory of a thread.
-const MOST_STATES: usize = 1 << 20;
+pub(super) const MOST_STATES: usize = 1 << 20;
 
-/// What was done for a set. The same on every machine and with every instruction set.
+/// The work done for sets, the same on every machine and with every instruction set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub struct Counters {
     /// The states of the lists.
-    pub(crate) listed: u64,
+    pub listed: u64,
     /// The calls of the bit-sliced kernel.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// The states of those calls.
-    pub(crate) states: u64,
+    pub states: u64,
     /// The completions of those calls.
-    pub(crate) completions: u64,
+    pub completions: u64,
 }
 
 /// Counts the sets of a family, W words of states at a time.
 #[derive(Debug)]
-pub(crate) struct Engine<const W: usize> {
+pub(super) struct Engine<const W: usize> {
+    /// The upper half is counted whenever the lists have at least this many states.
+    most_states: usize,
     lower: LowerHalf,
     upper: UpperHalf<W>,
     lists: Lists,
@@ -68,17 +70,18 @@ struct Split {
 
 impl<const W: usize> Engine<W> {
     /// Creates the engine of a family, with its tables.
-    pub(crate) fn new(family: &SetFamily) -> Self {
-        Self { lower: LowerHalf::new(family), upper: UpperHalf::new(family), lists: Lists::new() }
+    pub(super) fn new(family: &SetFamily, most_states: usize) -> Self {
+        let (lower, upper) = (LowerHalf::new(family), UpperHalf::new(family));
+        Self { most_states, lower, upper, lists: Lists::new() }
     }
 
     /// Returns the number of placements that `set` counts, without its weight.
     #[inline(always)]
     pub(super) fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet) -> u128 {
-        let Self { lower, upper, lists } = self;
+        let Self { most_states, lower, upper, lists } = self;
         let mut sum = 0;
         lower.start(&upper.family, set);
-        while lower.next(vector, lists, MOST_STATES) {
+        while lower.next(vector, lists, *most_states) {
             upper.counters.listed += lists.len() as u64;
             sum += upper.count(vector, set, lists);
         }
@@ -86,7 +89,7 @@ impl<const W: usize> Engine<W> {
     }
 
     /// Returns what was done since the engine was created.
-    pub(crate) const fn counters(&self) -> Counters {
+    pub(super) const fn counters(&self) -> Counters {
         self.upper.counters
     }
 }
@@ -279,76 +282,4 @@ fn codes(rows: usize, of: usize, positions: u32, shift: u32) -> [u32; MOST_PLACE
         }
     }
     codes
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::super::vector::Portable;
-    use super::*;
-    use crate::board::{Piece, Problem, Square};
-    use crate::decomposition::families;
-    use crate::symmetry::Group;
-
-    /// Calls `found` for every solution.
-    fn solve(problem: &Problem, columns: &mut Vec<usize>, found: &mut impl FnMut(&[usize])) {
-        let (n, row) = (problem.n(), columns.len());
-        if row == n {
-            return found(columns);
-        }
-        for col in 0..n {
-            let square = Square::new(row, col);
-            let attacks =
-                |(row, col): (usize, &usize)| problem.piece().attacks(n, Square::new(row, *col), square);
-            let placed_elsewhere = problem.placed().iter().any(|s| s.row == row && s.col != col);
-            if problem.allows(square) && !placed_elsewhere && !columns.iter().enumerate().any(attacks) {
-                columns.push(col);
-                solve(problem, columns, found);
-                columns.pop();
-            }
-        }
-    }
-
-    fn check(problem: &Problem) {
-        let mut solutions = Vec::new();
-        solve(problem, &mut Vec::new(), &mut |columns| solutions.push(columns.to_vec()));
-        let mut thirds = 0;
-        for family in families(&Arc::new(problem.clone())) {
-            let mut engine = Engine::<2>::new(&family);
-            for set in (0..family.sets()).filter_map(|number| family.set(number)) {
-                let counted = engine.count(Portable, &set);
-                let expected = solutions.iter().filter(|solution| family.counts(&set, solution));
-                assert_eq!(counted, expected.count() as u128, "{problem:?} {set:?} {:?}", family.rule());
-                thirds += counted * u128::from(set.weight);
-            }
-        }
-        assert_eq!(thirds, 3 * solutions.len() as u128, "{problem:?}");
-    }
-
-    #[test]
-    fn every_set_of_an_empty_board_is_counted_like_the_definition() {
-        for n in 0..=11 {
-            check(&Problem::empty(Piece::Queen, n));
-        }
-    }
-
-    #[test]
-    fn every_set_of_a_decided_board_is_counted_like_the_definition() {
-        let mut random = fastrand::Rng::with_seed(22);
-        for round in 0..60 {
-            let n = random.usize(5..=11);
-            let square = |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
-            let blocked: Vec<Square> = (0..random.usize(..n)).map(|_| square(&mut random)).collect();
-            let placed: Vec<Square> = (0..round % 3).map(|_| square(&mut random)).collect();
-            let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
-            if problem.conflict().is_none() {
-                check(&problem);
-            }
-        }
-        let corners = [(0, 0), (0, 9), (9, 0), (9, 9)].map(|(row, col)| Square::new(row, col));
-        let symmetric = Problem::new(Piece::Queen, 10, Vec::new(), corners.to_vec()).expect("on the board");
-        assert_eq!(Group::of(&symmetric), Group::FULL);
-        check(&symmetric);
-    }
 }

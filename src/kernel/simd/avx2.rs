@@ -215,11 +215,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::simd::lanes::assert_keeps_the_promises;
+    use crate::kernel::simd::lanes::assert_lanes_contract;
 
     proptest! {
         #[test]
-        fn avx2_lanes_do_what_plain_loops_do(
+        fn avx2_lanes_agree_with_plain_loops(
             words in any::<[[u32; 16]; 3]>(),
             sparse in any::<[u32; 16]>(),
             shift in 0u32..40,
@@ -227,9 +227,9 @@ mod tests {
         ) {
             if let Some(lanes) = Avx2::detect() {
                 let [a, b, c] = words;
-                assert_keeps_the_promises(lanes, &words, shift, bits);
+                assert_lanes_contract(lanes, &words, shift, bits);
                 let few = std::array::from_fn(|i| a[i] & b[i] & c[i] & sparse[i] & 7);
-                assert_keeps_the_promises(lanes, &[few, a, few], shift, bits);
+                assert_lanes_contract(lanes, &[few, a, few], shift, bits);
             }
         }
     }

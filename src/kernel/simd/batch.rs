@@ -61,7 +61,7 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
 
     /// Runs the engine and moves its results to `parts`.
     fn drain(&mut self, flush: Flush, parts: &mut Parts) -> Result<(), TallyError> {
-        let Some(weight) = self.engine.plan.as_ref().map(SymmetryCase::weight) else {
+        let Some(weight) = self.engine.case.as_ref().map(SymmetryCase::weight) else {
             return Ok(());
         };
         (self.drain)(&mut self.engine, flush);
@@ -73,20 +73,20 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
 impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
     fn count(
         &mut self,
-        plan: &SymmetryCase,
+        case: &SymmetryCase,
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
         let Some(filled) = prefixes.first().map(Prefix::filled) else { return Ok(()) };
-        if plan.rows().len() - plan.below() < CLOSING || plan.rows().len() - filled <= CLOSING {
-            return Scalar.count(plan, prefixes, parts);
+        if case.rows().len() - case.below() < CLOSING || case.rows().len() - filled <= CLOSING {
+            return Scalar.count(case, prefixes, parts);
         }
-        let top = plan.rows().len() - filled;
-        if self.engine.plan.as_ref() != Some(plan) || self.engine.top != top {
-            let pools = self.engine.plan.as_ref().is_some_and(|old| pool(old, plan))
+        let top = case.rows().len() - filled;
+        if self.engine.case.as_ref() != Some(case) || self.engine.top != top {
+            let pools = self.engine.case.as_ref().is_some_and(|old| pool(old, case))
                 && self.engine.top == top;
             self.drain(if pools { Flush::Lower } else { Flush::Everything }, parts)?;
-            self.engine.plan = Some(plan.clone());
+            self.engine.case = Some(case.clone());
             self.engine.top = top;
         }
         for prefix in prefixes {
@@ -99,7 +99,7 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
 
     fn finish(&mut self, parts: &mut Parts) -> Result<(), TallyError> {
         self.drain(Flush::Everything, parts)?;
-        self.engine.plan = None;
+        self.engine.case = None;
         Ok(())
     }
 }
@@ -116,7 +116,7 @@ fn pool(a: &SymmetryCase, b: &SymmetryCase) -> bool {
 /// The stacks and lanes of every level, and the symmetry case that the states belong to.
 pub(super) struct Engine {
     levels: Vec<Level>,
-    plan: Option<SymmetryCase>,
+    case: Option<SymmetryCase>,
     /// The level of the prefixes.
     top: usize,
     found: Found,
@@ -126,21 +126,21 @@ impl Engine {
     /// Creates an engine without states: 0.7 MB.
     fn new() -> Self {
         let levels = (0..=MAX_COUNT_SIZE).map(|_| Level::new()).collect();
-        Self { levels, plan: None, top: 0, found: Found::default() }
+        Self { levels, case: None, top: 0, found: Found::default() }
     }
 
     /// Pushes a prefix onto the top level; returns whether that is now full.
     fn push(&mut self, prefix: &Prefix) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        let (k, state, n) = (prefix.filled(), prefix.state(), plan.n());
-        if plan.available(k, state) == 0 {
+        let Some(case) = &self.case else { return false };
+        let (k, state, n) = (prefix.filled(), prefix.state(), case.n());
+        if case.available(k, state) == 0 {
             return false;
         }
-        let row = plan.rows()[k];
-        let first_upper = plan.rows()[plan.below()];
+        let row = case.rows()[k];
+        let first_upper = case.rows()[case.below()];
         // Going up, antidiagonals move left; going down they move right.
         let upper = [state.antidiagonal_window(first_upper), state.diagonal_window(n, first_upper)];
-        let [left, right] = if k < plan.below() {
+        let [left, right] = if k < case.below() {
             [state.diagonal_window(n, row), state.antidiagonal_window(row)]
         } else {
             upper
@@ -152,9 +152,9 @@ impl Engine {
     /// requires it.
     #[inline(always)]
     pub(super) fn drain<L: Lanes>(&mut self, lanes: L, flush: Flush) {
-        let Self { levels, plan, top, found } = self;
-        let Some(plan) = plan else { return };
-        let upper_rows = plan.rows().len() - plan.below();
+        let Self { levels, case, top, found } = self;
+        let Some(case) = case else { return };
+        let upper_rows = case.rows().len() - case.below();
         let flush_to = match flush {
             Flush::Nothing => usize::MAX,
             Flush::Lower => upper_rows + 1,
@@ -167,7 +167,7 @@ impl Engine {
             let (below, from) = levels.split_at_mut(left);
             let (level, child) = (&mut from[0], &mut below[left - 1]);
             let flushing = left == base && base >= flush_to;
-            let row = &Row::new(lanes, plan, plan.rows().len() - left);
+            let row = &Row::new(lanes, case, case.rows().len() - left);
             let outcome = if left == CLOSING {
                 level.close(lanes, row, flushing, found)
             } else if left > upper_rows {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::board::{Piece, Problem};
     use crate::decomposition::{Decomposition, Job};
-    use crate::kernel::simd::lanes::assert_keeps_the_promises;
+    use crate::kernel::simd::lanes::assert_lanes_contract;
     use crate::kernel::simd::portable::{Portable, kernel};
     use crate::kernel::{KernelKind, count_range};
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_counts_right_over_plain_loops_of_any_width() {
+    fn the_batch_search_is_correct_with_plain_loops_of_any_width() {
         for (n, solutions) in [(8, 92), (9, 352), (10, 724), (11, 2680), (12, 14200), (13, 73712)] {
             assert_eq!(count(&mut *kernel::<16, 32>(), n), Ok(solutions), "16 lanes, n = {n}");
             assert_eq!(count(&mut *kernel::<8, 32>(), n), Ok(solutions), "8 lanes, n = {n}");
@@ -233,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_loops_keep_the_promises_of_lanes() {
+    fn the_plain_loops_satisfy_the_contract_of_lanes() {
         let words = [[0b1011; 16], std::array::from_fn(|i| i as u32), [4; 16]];
-        assert_keeps_the_promises(Portable::<16, 32>, &words, 3, 0b1010_1100_0101_1010);
-        assert_keeps_the_promises(Portable::<8, 32>, &words, 33, 0b1010_1100);
+        assert_lanes_contract(Portable::<16, 32>, &words, 3, 0b1010_1100_0101_1010);
+        assert_lanes_contract(Portable::<8, 32>, &words, 33, 0b1010_1100);
     }
 }

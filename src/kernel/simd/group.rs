@@ -58,10 +58,10 @@ pub(super) struct Row<L: Lanes> {
 impl<L: Lanes> Row<L> {
     /// Creates the data of the open row at position k; at least two more rows must follow it.
     #[inline(always)]
-    pub(super) fn new(lanes: L, plan: &SymmetryCase, k: usize) -> Self {
-        let (rows, allowed, rules) = (plan.rows(), plan.allowed(), plan.rules());
+    pub(super) fn new(lanes: L, case: &SymmetryCase, k: usize) -> Self {
+        let (rows, allowed, rules) = (case.rows(), case.allowed(), case.rules());
         // Differences of rows are below 32. Above the block `to_upper` is not used.
-        let to_upper = rows[k].abs_diff(rows[plan.below()]) as u32;
+        let to_upper = rows[k].abs_diff(rows[case.below()]) as u32;
         Self {
             allowed: [
                 lanes.splat(allowed[k]),
@@ -73,8 +73,8 @@ impl<L: Lanes> Row<L> {
                 lanes.splat(rows[k + 1].abs_diff(rows[k + 2]) as u32),
             ],
             to_upper: lanes.splat(to_upper),
-            turns: k + 1 == plan.below(),
-            centre: lanes.splat(plan.centre_columns()),
+            turns: k + 1 == case.below(),
+            centre: lanes.splat(case.centre_columns()),
             rules: [rules[k], rules[k + 1]],
         }
     }

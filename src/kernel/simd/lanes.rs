@@ -9,7 +9,7 @@ pub(super) trait Lanes: Copy {
     /// The number of lanes of a vector, at most [`MOST_LANES`].
     const COUNT: usize;
     /// The engine looks two rows ahead where at most this many rows are left (measured, see
-    /// RECORDS.md).
+    /// benches/diary.md).
     const LOOK_AHEAD_ROWS: usize;
     /// A vector of words.
     type Word: Copy;
@@ -75,7 +75,7 @@ pub(super) const MOST_LANES: usize = 16;
 /// Checks every operation of an implementation against its definition by plain loops. The caller
 /// must have enabled the instructions.
 #[cfg(test)]
-pub(super) fn assert_keeps_the_promises<L: Lanes>(
+pub(super) fn assert_lanes_contract<L: Lanes>(
     lanes: L,
     words: &[[u32; MOST_LANES]; 3],
     shift: u32,

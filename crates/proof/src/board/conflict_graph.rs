@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edges_are_as_many_as_the_formula_says() {
+    fn the_number_of_edges_matches_the_formula() {
         for n in 0..=12usize {
             let has = |piece, edges: usize| {
                 let text = dimacs(&Problem::empty(piece, n));

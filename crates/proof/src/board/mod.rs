@@ -5,16 +5,16 @@
 
 mod checker;
 pub mod conflict_graph;
-mod lines;
 mod norm;
+mod occupied_lines;
 mod piece;
 mod placement;
 mod problem;
 mod square;
 
 pub use checker::{first_attack, is_solution};
-pub use lines::Lines;
 pub use norm::{Norm, UnknownNorm};
+pub use occupied_lines::OccupiedLines;
 pub use piece::{Piece, UnknownPiece};
 pub use placement::{Placement, PlacementError};
 pub use problem::{Problem, ProblemError};

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_the_costs_the_largest_first() {
+    fn a_fingerprint_lists_the_costs_in_descending_order() {
         assert_eq!(Norm::Euclidean.fingerprint(&[1, 3, 0, 2]), [10, 10, 10, 10]);
         assert_eq!(Norm::Euclidean.fingerprint(&[0, 2, 4, 1, 3]), [32, 20, 16, 8, 4]);
         assert_eq!(Norm::Manhattan.fingerprint(&[0, 2, 4, 1, 3]), [8, 6, 4, 4, 2]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_are_read_as_they_are_written() {
+    fn norms_round_trip_through_text() {
         for norm in Norm::ALL {
             assert_eq!(norm.to_string().parse(), Ok(norm));
         }

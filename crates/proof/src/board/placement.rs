@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Lines, Piece, Problem, Square};
+use super::{OccupiedLines, Piece, Problem, Square};
 
 /// A placement of pieces for a problem: at most one in each row, no two attack each other, one on
 /// each placed square and none on a blocked one. It can only be created by [`Self::check`] and
@@ -83,7 +83,7 @@ impl Placement {
             return Err(PlacementError::Rows { found: rows, n });
         }
         let mut found = Self { piece, columns: Vec::with_capacity(n), pieces: 0 };
-        let mut lines = Lines::new(piece, n);
+        let mut lines = OccupiedLines::new(piece, n);
         for (row, col) in columns.enumerate() {
             let Some(col) = col else {
                 found.columns.push(Self::NONE);
@@ -152,7 +152,7 @@ mod tests {
     use crate::board::is_solution;
 
     #[test]
-    fn every_row_by_row_placement_is_judged_as_by_the_plain_checker() {
+    fn every_row_by_row_placement_is_checked_as_by_the_plain_checker() {
         for piece in Piece::ALL {
             for n in 0..=5usize {
                 let problem = Problem::empty(piece, n);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_offending_squares() {
         let at = Square::new;
         let problem = Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(3, 3)])
             .expect("squares on the board");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_problems_compare_equal_however_they_were_written() {
+    fn problems_compare_equal_whatever_the_order_of_their_squares() {
         let at = Square::new;
         let a = Problem::new(Piece::Queen, 8, vec![at(3, 1), at(0, 0), at(3, 1)], vec![]);
         let b = Problem::new(Piece::Queen, 8, vec![at(0, 0), at(3, 1)], vec![]);

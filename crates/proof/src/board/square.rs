@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_square_is_read_and_written_from_one() {
+    fn squares_are_numbered_from_one_in_text() {
         let square: Square = "2,4".parse().expect("a square");
         assert_eq!(square, Square::new(1, 3));
         assert_eq!(square.to_string(), "2,4");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_square_is_refused() {
+    fn invalid_squares_are_refused() {
         for text in
             ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"]
         {

@@ -33,7 +33,7 @@ const LARGEST_TABLES: usize = 1 << 25;
 
 /// The result of a knapsack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum KnapsackOutcome {
     /// There is no such set.
     NoSet,
     /// The greatest weights of the sets.
@@ -45,12 +45,12 @@ pub(super) enum Outcome {
 /// Returns the greatest weight of a set of `count` of the `items` whose places sum to `sum`, and
 /// for each item the greatest weight of such a set that contains it; also returns the approximate
 /// number of operations.
-pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (Outcome, usize) {
+pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (KnapsackOutcome, usize) {
     /// The number of accesses to each entry.
     const EACH: usize = 4;
     let few = 100 * (items.len() + 1);
     if count > items.len() {
-        return (Outcome::NoSet, few);
+        return (KnapsackOutcome::NoSet, few);
     }
     // Relative to the mean rounded down, the places of a set sum to less than `count`.
     let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
@@ -60,21 +60,21 @@ pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (Outcome, usiz
         order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
     let knapsack = Knapsack::new(ordered, count, sum - mean * count as i64);
     if knapsack.frames.iter().any(|frame| frame.low > frame.high) {
-        return (Outcome::NoSet, few);
+        return (KnapsackOutcome::NoSet, few);
     }
     let entries = knapsack.frames.iter().map(Frame::entries).sum::<usize>();
     if entries > LARGEST_TABLES {
-        return (Outcome::TooLarge, few);
+        return (KnapsackOutcome::TooLarge, few);
     }
     let operations = few + EACH * entries;
     let layers = knapsack.forward();
     let any = layers[items.len()][0];
     if any < 0 {
-        return (Outcome::NoSet, operations);
+        return (KnapsackOutcome::NoSet, operations);
     }
     let mut with = vec![None; items.len()];
     order.iter().zip(knapsack.backward(&layers)).for_each(|(&i, weight)| with[i] = weight);
-    (Outcome::Heaviest(Heaviest { any, with }), operations)
+    (KnapsackOutcome::Heaviest(Heaviest { any, with }), operations)
 }
 
 /// A knapsack whose items are ordered such that partial sums stay small.
@@ -110,14 +110,14 @@ impl Knapsack {
         let mut rest_low: i64 = items.iter().map(|item| item.place.min(0)).sum();
         let mut rest_high: i64 = items.iter().map(|item| item.place.max(0)).sum();
         let mut frames = Vec::with_capacity(items.len() + 1);
-        for looked_at in 0..=items.len() {
+        for considered in 0..=items.len() {
             frames.push(Frame {
-                least: count.saturating_sub(items.len() - looked_at),
-                most: count.min(looked_at),
+                least: count.saturating_sub(items.len() - considered),
+                most: count.min(considered),
                 low: low.max(sum - rest_high),
                 high: high.min(sum - rest_low),
             });
-            if let Some(item) = items.get(looked_at) {
+            if let Some(item) = items.get(considered) {
                 low += item.place.min(0);
                 high += item.place.max(0);
                 rest_low -= item.place.min(0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_weights_are_those_of_trying_all_sets() {
+    fn the_greatest_weights_equal_those_of_all_sets() {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut sets, mut none) = (0, 0);
         for case in 0..20_000 {
@@ -230,7 +230,7 @@ mod tests {
             } else {
                 none += 1
             }
-            let expected = expected.map_or(Outcome::NoSet, Outcome::Heaviest);
+            let expected = expected.map_or(KnapsackOutcome::NoSet, KnapsackOutcome::Heaviest);
             assert_eq!(
                 heaviest(&items, count, sum).0,
                 expected,
@@ -239,6 +239,6 @@ mod tests {
         }
         assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
         let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();
-        assert_eq!(heaviest(&all, 127, 127 * 127).0, Outcome::TooLarge);
+        assert_eq!(heaviest(&all, 127, 127 * 127).0, KnapsackOutcome::TooLarge);
     }
 }

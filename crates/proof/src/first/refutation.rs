@@ -23,14 +23,14 @@ pub struct Multipliers {
 pub const LARGEST_MULTIPLIER: i64 = 1 << 40;
 
 const SEARCH: u8 = 0;
-const PLAIN: u8 = 1;
-const KNAPSACK: u8 = 2;
+const DUAL_BOUND: u8 = 1;
+const DUAL_BOUND_WITH_KNAPSACKS: u8 = 2;
 const BRANCH: u8 = 3;
-const DEAD: u8 = 4;
+const ELIMINATION: u8 = 4;
 const SEARCH_BY_WEIGHT: u8 = 5;
 const SEARCH_IN_BLOCKS: u8 = 6;
 const SEARCH_BY_LINES: u8 = 7;
-const SEARCH_AFTER_LEARNING: u8 = 8;
+const SEARCH_WITH_WEIGHTS: u8 = 8;
 
 /// A line, with its number in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +65,12 @@ impl Refutation {
     }
 
     /// Creates a refutation by an exhaustive search that prefers rows and columns that ran out of
-    /// squares before. It completes these blocks of rows one after the other, then the rest.
-    /// `weights` gives for each row and column how often it has run out of squares already; it is
-    /// empty if nothing is known.
+    /// candidates before (as in dom/wdeg). It completes these blocks of rows one after the other,
+    /// then the other rows. `weights` gives for each row and column how often it has run out of
+    /// candidates before; it is empty if nothing is known.
     pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
-        writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_AFTER_LEARNING });
+        writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_WITH_WEIGHTS });
         weights.iter().for_each(|&weight| writer.number(weight.into()));
         writer.size(blocks.len());
         for rows in blocks {
@@ -84,7 +84,7 @@ impl Refutation {
     /// `knapsack` is set, and continues with `then`.
     pub fn dual_bound(multipliers: &Multipliers, knapsack: bool, then: &Self) -> Self {
         let mut writer = Writer::new();
-        writer.byte(if knapsack { KNAPSACK } else { PLAIN });
+        writer.byte(if knapsack { DUAL_BOUND_WITH_KNAPSACKS } else { DUAL_BOUND });
         multipliers.write(&mut writer);
         writer.bytes(&then.0);
         Self(writer.finish())
@@ -107,9 +107,9 @@ impl Refutation {
     /// Creates a refutation that eliminates these squares in this order, and continues with `then`.
     /// With a queen on any of them, the dual bound of `multipliers` with the knapsacks refutes the
     /// position.
-    pub fn dead(multipliers: &Multipliers, squares: &[usize], then: &Self) -> Self {
+    pub fn elimination(multipliers: &Multipliers, squares: &[usize], then: &Self) -> Self {
         let mut writer = Writer::new();
-        writer.byte(DEAD);
+        writer.byte(ELIMINATION);
         multipliers.write(&mut writer);
         writer.size(squares.len());
         squares.iter().for_each(|&square| writer.size(square));
@@ -165,22 +165,22 @@ impl Multipliers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Branches over the line with the fewest squares.
-    Smallest,
+    FewestCandidates,
     /// Branches over the line with the smallest ratio of squares to weight, where the weight grows
-    /// whenever the line runs out of squares (as in dom/wdeg).
-    Weightiest(Weightiest),
+    /// whenever the line runs out of candidates (as in dom/wdeg).
+    Weighted(Weighted),
 }
 
 /// The lines that are compared by weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weightiest {
+pub(super) struct Weighted {
     /// Blocks of rows, one bit per row. The rows of the first block that is not complete are
     /// compared; once all are complete, all rows.
     pub(super) blocks: Vec<u128>,
-    /// Set if columns are compared as well: those whose alive squares all lie in the rows compared.
+    /// Set if columns are compared as well: those whose candidates all lie in the rows compared.
     pub(super) columns: bool,
-    /// By row and column: how often it has run out of squares already; empty if nothing is known.
-    pub(super) learned: Vec<usize>,
+    /// By row and column: how often it has run out of candidates before; empty if nothing is known.
+    pub(super) initial: Vec<usize>,
 }
 
 /// A node of a tree as it is read.
@@ -188,7 +188,7 @@ pub(super) enum Node {
     Search(Order),
     DualBound { knapsack: bool, y: Vec<i64> },
     Branch { line: usize, children: usize },
-    Dead { y: Vec<i64>, squares: Vec<usize> },
+    Elimination { y: Vec<i64>, squares: Vec<usize> },
 }
 
 impl Node {
@@ -196,7 +196,7 @@ impl Node {
     /// can encode many multipliers.
     pub(super) fn operations(&self, bytes: usize) -> u64 {
         let multipliers = match self {
-            Self::DualBound { y, .. } | Self::Dead { y, .. } => y.len(),
+            Self::DualBound { y, .. } | Self::Elimination { y, .. } => y.len(),
             Self::Search(_) | Self::Branch { .. } => 0,
         };
         50 + 4 * (bytes + multipliers) as u64
@@ -207,31 +207,32 @@ impl Node {
 pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError> {
     let tag = reader.byte()?;
     Ok(match tag {
-        SEARCH => Node::Search(Order::Smallest),
-        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Weightiest::default())),
+        SEARCH => Node::Search(Order::FewestCandidates),
+        SEARCH_BY_WEIGHT => Node::Search(Order::Weighted(Weighted::default())),
         SEARCH_IN_BLOCKS | SEARCH_BY_LINES => {
-            let (columns, learned) = (tag == SEARCH_BY_LINES, Vec::new());
-            Node::Search(Order::Weightiest(Weightiest {
+            let (columns, initial) = (tag == SEARCH_BY_LINES, Vec::new());
+            Node::Search(Order::Weighted(Weighted {
                 blocks: read_blocks(reader, n)?,
                 columns,
-                learned,
+                initial,
             }))
         }
-        PLAIN | KNAPSACK => {
-            Node::DualBound { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? }
-        }
+        DUAL_BOUND | DUAL_BOUND_WITH_KNAPSACKS => Node::DualBound {
+            knapsack: tag == DUAL_BOUND_WITH_KNAPSACKS,
+            y: read_multipliers(reader, n)?,
+        },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
-        DEAD => {
+        ELIMINATION => {
             let y = read_multipliers(reader, n)?;
             let number = reader.size(n * n)?;
             let square = |_| reader.size((n * n).saturating_sub(1));
-            Node::Dead { y, squares: (0..number).map(square).collect::<Result<_, _>>()? }
+            Node::Elimination { y, squares: (0..number).map(square).collect::<Result<_, _>>()? }
         }
-        SEARCH_AFTER_LEARNING => {
+        SEARCH_WITH_WEIGHTS => {
             let weight = |_| reader.size(u32::MAX as usize);
-            let learned = (0..2 * n).map(weight).collect::<Result<_, _>>()?;
+            let initial = (0..2 * n).map(weight).collect::<Result<_, _>>()?;
             let blocks = read_blocks(reader, n)?;
-            Node::Search(Order::Weightiest(Weightiest { blocks, columns: true, learned }))
+            Node::Search(Order::Weighted(Weighted { blocks, columns: true, initial }))
         }
         _ => return Err(ProofError::UnknownStep(tag.into())),
     })

@@ -1,4 +1,4 @@
-//! The facts proved so far about the solutions in question.
+//! The bounds proved so far on the solutions that are searched for.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use nqueens_proof::beautiful::Premises;
 /// as one of its squares is shown to be impossible.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    dead: Vec<bool>,
+    eliminated: Vec<bool>,
     /// By distance from the main diagonals: `true` if every diagonal there is known to have a
     /// queen.
     full: Vec<bool>,
@@ -21,41 +21,41 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn new(orbits: &Orbits) -> Self {
         Self {
-            dead: vec![false; orbits.orbits.len()],
+            eliminated: vec![false; orbits.orbits.len()],
             full: vec![false; orbits.n],
             range: vec![None; orbits.levels.len()],
         }
     }
 
     /// Creates the bounds that premises state.
-    pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
+    pub(super) fn of(orbits: &Orbits, premises: &Premises) -> Self {
         let mut bounds = Self::new(orbits);
-        for (dead, alive) in bounds.dead.iter_mut().zip(known.alive()) {
-            *dead = !alive;
+        for (eliminated, remaining) in bounds.eliminated.iter_mut().zip(premises.candidates()) {
+            *eliminated = !remaining;
         }
-        known.full().iter().for_each(|&distance| bounds.fill(distance));
-        for &(level, least, most) in known.ranges() {
+        premises.full().iter().for_each(|&distance| bounds.fill(distance));
+        for &(level, least, most) in premises.ranges() {
             bounds.range[level] = Some((least as u32, most as u32));
         }
         bounds
     }
 
     /// Returns the bounds as premises, or `None` if they require more queens than the board holds.
-    pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Premises> {
-        let alive = self.dead.iter().map(|dead| !dead).collect();
+    pub(super) fn premises(&self, n: usize, beauty: Beauty) -> Option<Premises> {
+        let remaining = self.eliminated.iter().map(|eliminated| !eliminated).collect();
         let range = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (level, least as usize, (most as usize).min(n)))
         };
         let ranges = self.range.iter().enumerate().filter_map(range).collect();
-        Premises::new(n, beauty, alive, self.full().collect(), ranges).ok()
+        Premises::new(n, beauty, remaining, self.full().collect(), ranges).ok()
     }
 
-    pub(super) fn is_alive(&self, orbit: OrbitId) -> bool {
-        !self.dead[orbit]
+    pub(super) fn is_remaining(&self, orbit: OrbitId) -> bool {
+        !self.eliminated[orbit]
     }
 
-    pub(super) fn kill(&mut self, orbit: OrbitId) {
-        self.dead[orbit] = true;
+    pub(super) fn eliminate(&mut self, orbit: OrbitId) {
+        self.eliminated[orbit] = true;
     }
 
     /// Returns the distances from the main diagonals at which every diagonal is known to have a
@@ -81,28 +81,29 @@ impl Bounds {
         self.range[level] = range;
     }
 
-    pub(super) fn alive(&self) -> impl Iterator<Item = OrbitId> {
-        (0..self.dead.len()).filter(|&orbit| !self.dead[orbit])
+    pub(super) fn remaining(&self) -> impl Iterator<Item = OrbitId> {
+        (0..self.eliminated.len()).filter(|&orbit| !self.eliminated[orbit])
     }
 
     /// Returns the numbers of the remaining squares, ascending.
     pub(super) fn squares(&self, orbits: &Orbits) -> Vec<usize> {
-        let alive = |&square: &usize| self.is_alive(orbits.orbit_of[square]);
-        (0..orbits.n * orbits.n).filter(alive).collect()
+        let remaining = |&square: &usize| self.is_remaining(orbits.orbit_of[square]);
+        (0..orbits.n * orbits.n).filter(remaining).collect()
     }
 
     /// Returns the levels with known bounds: the range of their queens, and their remaining
     /// squares.
     pub(super) fn groups(&self, orbits: &Orbits) -> Vec<(RangeInclusive<u32>, Vec<usize>)> {
         let squares = |level: usize| {
-            let alive = orbits.levels[level].orbits.iter().filter(|&&orbit| self.is_alive(orbit));
-            alive.flat_map(|&orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
+            let remaining =
+                orbits.levels[level].orbits.iter().filter(|&&orbit| self.is_remaining(orbit));
+            remaining.flat_map(|&orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
         };
         let known = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (least..=most, squares(level)))
         };
-        let says_something =
+        let is_restrictive =
             |group: &(RangeInclusive<u32>, Vec<usize>)| *group.0.start() > 0 || !group.1.is_empty();
-        self.range.iter().enumerate().filter_map(known).filter(says_something).collect()
+        self.range.iter().enumerate().filter_map(known).filter(is_restrictive).collect()
     }
 }

@@ -6,7 +6,7 @@
 //! the orbit LP allows few combinations of these numbers.
 
 use super::bounds::Bounds;
-use super::exact::{Engine, Settled};
+use super::engine::{Engine, TrialOutcome};
 use super::orbit_lp::Multipliers;
 use crate::verdict::Unproven;
 
@@ -66,10 +66,10 @@ impl Engine<'_> {
         level: usize,
         wanted: usize,
         nodes: u64,
-    ) -> Result<Settled, Unproven> {
+    ) -> Result<TrialOutcome, Unproven> {
         self.log.cliques(&self.cliques);
         if cases.is_none() && self.reduce_in(level)? {
-            return Ok(Settled::Refuted);
+            return Ok(TrialOutcome::Refuted);
         }
         let bounds = self.bounds.clone();
         let cases = cases.get_or_insert_with(|| Cases::new(level, bounds.clone()));
@@ -79,18 +79,18 @@ impl Engine<'_> {
         let found = self.search_all(&mut cases.whole, nodes)?;
         self.bounds = bounds;
         if let Some(columns) = found {
-            return Ok(Settled::Found(columns));
+            return Ok(TrialOutcome::Found(columns));
         }
         if cases.whole.open() > 0 {
-            return Ok(Settled::Open);
+            return Ok(TrialOutcome::Open);
         }
         self.write_case(&cases.whole);
-        Ok(Settled::Refuted)
+        Ok(TrialOutcome::Refuted)
     }
 
     /// Splits each open case that has an open level. Returns whether any was split.
     fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Unproven> {
-        self.look()?;
+        self.report()?;
         match &mut case.state {
             State::Refuted => Ok(false),
             State::Split { cases, .. } => {
@@ -117,13 +117,13 @@ impl Engine<'_> {
     /// Splits the current bounds by the outermost open level. Returns `None` if no level is open.
     fn split(&mut self, trial: usize) -> Result<Option<State>, Unproven> {
         for level in trial + 1..self.orbits.levels.len() {
-            let alive = self.orbits.levels[level]
+            let remaining = self.orbits.levels[level]
                 .orbits
                 .iter()
-                .filter(|&&orbit| self.bounds.is_alive(orbit));
-            let room: i64 = alive.map(|&orbit| self.orbits.orbits[orbit].most).sum();
+                .filter(|&&orbit| self.bounds.is_remaining(orbit));
+            let room: i64 = remaining.map(|&orbit| self.orbits.orbits[orbit].most).sum();
             let room = room as u32;
-            let (least, most) = self.bounds.range(level).unwrap_or((0, self.question.n as u32));
+            let (least, most) = self.bounds.range(level).unwrap_or((0, self.query.n as u32));
             if room == 0 || least == most {
                 continue;
             }
@@ -157,15 +157,15 @@ impl Engine<'_> {
                 }
             }
             State::Open(bounds) => {
-                self.look()?;
+                self.report()?;
                 self.bounds = bounds.clone();
                 let mark = self.log.mark();
                 let settled = self.settle(nodes)?;
                 let records = self.log.take_from(mark);
                 match settled {
-                    Settled::Open => {}
-                    Settled::Found(columns) => return Ok(Some(columns)),
-                    Settled::Refuted => {
+                    TrialOutcome::Open => {}
+                    TrialOutcome::Found(columns) => return Ok(Some(columns)),
+                    TrialOutcome::Refuted => {
                         case.records.extend(records);
                         case.state = State::Refuted;
                     }
@@ -193,27 +193,27 @@ impl Engine<'_> {
 pub(super) mod tests {
     use super::*;
     use crate::beautiful::orbits::Orbits;
-    use crate::beautiful::{Question, Stage, most_beautiful_exactly};
+    use crate::beautiful::{Query, Stage, most_beautiful_exactly};
     use crate::progress::Unobserved;
-    use nqueens_proof::beautiful::{check, check_begun, claim, prices, record};
+    use nqueens_proof::beautiful::{check, check_partial, claim, prices, record};
     use nqueens_proof::board::Norm;
 
     /// Returns the proof, without the seal, of an engine that treats every trial as hard, and its
     /// solution.
-    fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
-        let orbits = Orbits::new(question.n, question.norm);
-        let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
-        let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
+    fn hard(query: Query) -> (Vec<u8>, Vec<usize>) {
+        let orbits = Orbits::new(query.n, query.norm);
+        let (mut sink, mut keep) = (Unobserved, |_: &Stage<'_>| {});
+        let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
         (engine.quick, engine.wide) = (0, 0);
-        engine.run(None).expect("nobody stops it");
+        engine.run(None).expect("it is not stopped");
         let best = engine.best.expect("a solution");
-        let mut proof = claim(question.norm, question.turning, Some(&best));
+        let mut proof = claim(query.norm, query.turning, Some(&best));
         proof.bytes(engine.log.as_bytes());
         (proof.finish(), best)
     }
 
     #[test]
-    fn cases_prove_what_one_search_proves() {
+    fn cases_prove_the_same_optimum_as_one_search() {
         let mut assumptions = 0;
         for (n, norm, turning) in [
             (6, Norm::Euclidean, false),
@@ -225,14 +225,14 @@ pub(super) mod tests {
             (10, Norm::Manhattan, false),
             (9, Norm::Chebyshev, false),
         ] {
-            let question = Question { n, norm, turning, threads: 1 };
-            let (proof, best) = hard(question);
+            let query = Query { n, norm, turning, threads: 1 };
+            let (proof, best) = hard(query);
             let other =
-                most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
+                most_beautiful_exactly(query, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
             for length in 3 + n..proof.len() {
-                let begun = check_begun(n, &proof[..length]);
+                let begun = check_partial(n, &proof[..length]);
                 assumptions +=
                     u32::from(begun.is_err_and(|why| why.to_string().contains("assumption")));
             }
@@ -266,12 +266,12 @@ pub(super) mod tests {
 
     /// No alteration of a proof with assumptions makes it prove that a worse solution is best.
     #[test]
-    fn altered_assumptions_prove_nothing_that_is_not_so() {
+    fn altered_assumptions_prove_nothing_false() {
         let mut random = fastrand::Rng::with_seed(8);
         let (mut accepted, mut worse) = (0, 0);
         for n in [7, 8, 9] {
             let norm = Norm::Euclidean;
-            let (proof, best) = hard(Question { n, norm, turning: false, threads: 1 });
+            let (proof, best) = hard(Query { n, norm, turning: false, threads: 1 });
             let rest = &proof[3 + n..];
             let mut all = Vec::new();
             solutions(n, &mut Vec::new(), &mut all);

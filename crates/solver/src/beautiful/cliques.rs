@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::orbits::Orbits;
 use nqueens_proof::board::{Piece, Square};
 
-/// The least violation that makes a clique worth a row.
+/// The minimum violation of a clique for which a row is added.
 const VIOLATION: f64 = 1e-3;
 
 /// Returns cliques of remaining squares (numbers, ascending) whose values sum to more than 1: at
@@ -23,31 +23,31 @@ pub(super) fn violated(
     let attacks = |a: usize, b: usize| {
         Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n))
     };
-    let alive = bounds.squares(orbits);
+    let remaining = bounds.squares(orbits);
     let mut support: Vec<usize> =
-        alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
+        remaining.iter().copied().filter(|&square| value(square) > 1e-6).collect();
     support.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
     for &seed in support
         .iter()
         .filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square)
     {
-        let near: Vec<usize> = support
+        let neighbours: Vec<usize> = support
             .iter()
             .copied()
             .filter(|&other| other != seed && attacks(seed, other))
             .collect();
-        for &second in &near {
+        for &second in &neighbours {
             let mut clique = vec![seed, second];
             let mut sum = value(seed) + value(second);
-            for &other in &near {
+            for &other in &neighbours {
                 if other != second && clique[1..].iter().all(|&member| attacks(member, other)) {
                     clique.push(other);
                     sum += value(other);
                 }
             }
             if sum > 1.0 + VIOLATION {
-                for &other in &alive {
+                for &other in &remaining {
                     if !clique.contains(&other)
                         && clique.iter().all(|&member| attacks(member, other))
                     {

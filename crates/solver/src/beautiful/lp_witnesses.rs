@@ -29,16 +29,18 @@ impl LpWitnesses {
         bounds: &Bounds,
         cliques: &[Vec<(OrbitId, f64)>],
     ) -> impl Iterator<Item = &Vec<f64>> {
-        self.points.iter().filter(move |point| Self::obeys(point, orbits, bounds, cliques))
+        self.points
+            .iter()
+            .filter(move |point| Self::satisfies_bounds(point, orbits, bounds, cliques))
     }
 
-    fn obeys(
+    fn satisfies_bounds(
         point: &[f64],
         orbits: &Orbits,
         bounds: &Bounds,
         cliques: &[Vec<(OrbitId, f64)>],
     ) -> bool {
-        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || bounds.is_alive(orbit);
+        let remaining = |(orbit, &value): (usize, &f64)| value < 1e-7 || bounds.is_remaining(orbit);
         let within = |level: usize| {
             bounds.range(level).is_none_or(|(least, most)| {
                 let sum: f64 = orbits.levels[level].orbits.iter().map(|&orbit| point[orbit]).sum();
@@ -48,7 +50,7 @@ impl LpWitnesses {
         let satisfies = |clique: &Vec<(OrbitId, f64)>| {
             clique.iter().map(|&(orbit, a)| a * point[orbit]).sum::<f64>() < 8.0 + 1e-6
         };
-        point.iter().enumerate().all(alive)
+        point.iter().enumerate().all(remaining)
             && (0..orbits.levels.len()).all(within)
             && cliques.iter().all(satisfies)
     }

@@ -4,10 +4,13 @@
 //! solution is the list of its costs in descending order. A most beautiful solution has the
 //! lexicographically smallest fingerprint.
 
+mod board_lp;
 mod bounds;
 mod cases;
 mod cliques;
 mod csp;
+mod dive;
+mod engine;
 mod exact;
 mod lp_search;
 mod lp_witnesses;
@@ -17,6 +20,7 @@ mod orbits;
 mod parallel_search;
 mod presolve;
 mod proof_log;
+mod propagation;
 pub mod resume;
 mod search;
 mod subtree_task;
@@ -24,11 +28,13 @@ mod subtree_task;
 use nqueens_proof::board::{Norm, Square};
 
 pub use exact::{
-    Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful,
-    most_beautiful_by, most_beautiful_exactly,
+    CheckpointSink, Exact, Position, Query, Stage, all_equally_beautiful, most_beautiful_exactly,
+    most_beautiful_with, resume_most_beautiful,
 };
 pub use search::CancelToken;
-pub use subtree_task::{MOST_NODES, Reached, Searcher, SubtreeAnswer, SubtreeSolver, SubtreeTask};
+pub use subtree_task::{
+    MOST_NODES, Searcher, SubtreeAnswer, SubtreeSolver, SubtreeTask, ValidatedAnswer,
+};
 
 /// Returns (2i − n − 1)² + (2j − n − 1)², the cost of the square in row i and column j (1-based).
 pub fn cost(n: usize, square: Square) -> u64 {

@@ -18,7 +18,7 @@ use super::orbits::{OrbitId, Orbits, most_on_diagonals};
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
 use crate::progress::ProgressSink;
-use crate::simplex::{Ended, Simplex};
+use crate::simplex::{Simplex, Termination};
 use crate::verdict::Unproven;
 
 /// The common denominator of integer multipliers.
@@ -26,7 +26,7 @@ const SCALE: f64 = (1 << 20) as f64;
 
 /// The subject of a row of the orbit LP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Line {
+pub(super) enum RowId {
     /// Rows and columns at this distance from the border.
     Rank(usize),
     /// Diagonals at this distance from the main ones.
@@ -39,8 +39,8 @@ pub(super) enum Line {
 
 /// A row of the orbit LP.
 #[derive(Clone, Debug)]
-struct Sum {
-    line: Line,
+struct Row {
+    id: RowId,
     terms: Vec<(OrbitId, i64)>,
     /// The right-hand side; unused for levels, whose range is in the bounds.
     bound: i64,
@@ -54,7 +54,7 @@ pub(super) struct Multipliers(Vec<i64>);
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     /// The nonzero multipliers, by row.
-    pub(super) multipliers: Vec<(Line, i64)>,
+    pub(super) multipliers: Vec<(RowId, i64)>,
     base: i128,
     reduced: Vec<i128>,
 }
@@ -66,15 +66,15 @@ impl Proof {
     }
 
     /// Returns whether it proves that no solution has a queen on `orbit`.
-    pub(super) fn kills(&self, orbit: OrbitId) -> bool {
+    pub(super) fn eliminates(&self, orbit: OrbitId) -> bool {
         self.base + self.reduced[orbit] > 0
     }
 
     /// Returns the distances from the main diagonals at which every solution has a queen on each
     /// diagonal: with one of them empty, the bound of the row would be 1 less.
     pub(super) fn fills(&self) -> Vec<usize> {
-        let full = |&(line, y): &(Line, i64)| match line {
-            Line::Diagonal(distance) => Some(distance).filter(|_| self.base > i128::from(y)),
+        let full = |&(line, y): &(RowId, i64)| match line {
+            RowId::Diagonal(distance) => Some(distance).filter(|_| self.base > i128::from(y)),
             _ => None,
         };
         self.multipliers.iter().filter_map(full).collect()
@@ -83,7 +83,7 @@ impl Proof {
 
 /// The outcome of solving the LP.
 #[derive(Clone, Debug)]
-pub(super) enum Answered {
+pub(super) enum LpOutcome {
     /// The optimum, the value of each orbit there, and multipliers.
     Optimal { objective: f64, values: Vec<f64>, multipliers: Multipliers },
     /// The LP is infeasible; the multipliers prove it.
@@ -94,17 +94,17 @@ pub(super) enum Answered {
 #[derive(Clone, Debug)]
 pub(super) struct OrbitLp<'a> {
     orbits: &'a Orbits,
-    sums: Vec<Sum>,
+    rows: Vec<Row>,
     simplex: Simplex,
     /// The variable of each orbit; `None` if the orbit was eliminated when the LP was built.
     column: Vec<Option<usize>>,
     /// The row of each level.
     level_row: Vec<Option<usize>>,
     /// Rows of diagonals that no point violates. They are added on demand.
-    free: Vec<Sum>,
-    told: Bounds,
+    free: Vec<Row>,
+    bounds: Bounds,
     /// The number of LPs solved.
-    pub(super) programmes: u64,
+    pub(super) lps_solved: u64,
 }
 
 impl<'a> OrbitLp<'a> {
@@ -113,25 +113,21 @@ impl<'a> OrbitLp<'a> {
         let n = orbits.n;
         let mut column = vec![None; orbits.orbits.len()];
         let mut simplex = Simplex::new(Direction::Minimise);
-        for (number, orbit) in bounds.alive().enumerate() {
+        for (number, orbit) in bounds.remaining().enumerate() {
             column[orbit] = Some(number);
             simplex.add_column(0.0, (0.0, orbits.orbits[orbit].most as f64), &[]);
         }
-        let mut ranks: Vec<Sum> = (0..n.div_ceil(2))
-            .map(|k| Sum {
-                line: Line::Rank(k),
+        let mut ranks: Vec<Row> = (0..n.div_ceil(2))
+            .map(|k| Row {
+                id: RowId::Rank(k),
                 terms: Vec::new(),
                 bound: if 2 * k + 1 == n { 2 } else { 4 },
             })
             .collect();
-        let mut diagonals: Vec<Sum> = (0..n)
-            .map(|d| Sum {
-                line: Line::Diagonal(d),
-                terms: Vec::new(),
-                bound: most_on_diagonals(d),
-            })
+        let mut diagonals: Vec<Row> = (0..n)
+            .map(|d| Row { id: RowId::Diagonal(d), terms: Vec::new(), bound: most_on_diagonals(d) })
             .collect();
-        for orbit in bounds.alive() {
+        for orbit in bounds.remaining() {
             let (row, col) =
                 (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
             for rank in [row, col] {
@@ -142,24 +138,25 @@ impl<'a> OrbitLp<'a> {
             }
         }
         let most =
-            |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
-        let (binding, free): (Vec<Sum>, Vec<Sum>) =
-            diagonals.into_iter().partition(|sum| most(sum) > sum.bound);
+            |row: &Row| -> i64 { row.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
+        let (binding, free): (Vec<Row>, Vec<Row>) =
+            diagonals.into_iter().partition(|row| most(row) > row.bound);
         let mut this = Self {
             orbits,
-            sums: Vec::new(),
+            rows: Vec::new(),
             simplex,
             column,
             level_row: vec![None; orbits.levels.len()],
             free,
-            told: bounds.clone(),
-            programmes: 0,
+            bounds: bounds.clone(),
+            lps_solved: 0,
         };
-        for sum in ranks.into_iter().chain(binding) {
-            this.add(sum);
+        for row in ranks.into_iter().chain(binding) {
+            this.add(row);
         }
         for (number, clique) in cliques.iter().enumerate() {
-            if clique.iter().filter(|&&square| bounds.is_alive(orbits.orbit_of[square])).count() > 2
+            if clique.iter().filter(|&&square| bounds.is_remaining(orbits.orbit_of[square])).count()
+                > 2
             {
                 this.add_clique(number, clique);
             }
@@ -172,16 +169,16 @@ impl<'a> OrbitLp<'a> {
         this
     }
 
-    fn add(&mut self, sum: Sum) {
-        let (least, most) = match sum.line {
-            Line::Rank(_) => (sum.bound as f64, sum.bound as f64),
-            Line::Diagonal(_) | Line::Clique(_) => (f64::NEG_INFINITY, sum.bound as f64),
-            Line::Level(level) => span(self.told.range(level)),
+    fn add(&mut self, row: Row) {
+        let (least, most) = match row.id {
+            RowId::Rank(_) => (row.bound as f64, row.bound as f64),
+            RowId::Diagonal(_) | RowId::Clique(_) => (f64::NEG_INFINITY, row.bound as f64),
+            RowId::Level(level) => level_bounds(self.bounds.range(level)),
         };
         let terms =
-            sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
+            row.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
         self.simplex.add_row_between(least, most, terms);
-        self.sums.push(sum);
+        self.rows.push(row);
     }
 
     /// Adds the images of a clique of squares (numbers).
@@ -191,7 +188,7 @@ impl<'a> OrbitLp<'a> {
             let orbit = self.orbits.orbit_of[square];
             add_term(&mut terms, orbit, 8 / self.orbits.orbits[orbit].squares.len() as i64);
         }
-        self.add(Sum { line: Line::Clique(number), terms, bound: 8 });
+        self.add(Row { id: RowId::Clique(number), terms, bound: 8 });
     }
 
     /// Returns the row of `level`, which is added on first use.
@@ -199,42 +196,43 @@ impl<'a> OrbitLp<'a> {
         if let Some(row) = self.level_row[level] {
             return row;
         }
-        let row = self.sums.len();
+        let row = self.rows.len();
         let terms = self.orbits.levels[level].orbits.iter().map(|&orbit| (orbit, 1)).collect();
-        self.add(Sum { line: Line::Level(level), terms, bound: 0 });
+        self.add(Row { id: RowId::Level(level), terms, bound: 0 });
         self.level_row[level] = Some(row);
         row
     }
 
     /// Sets the bounds of the LP, which may be tighter or looser than before.
-    pub(super) fn tell(&mut self, bounds: &Bounds) {
+    pub(super) fn set_bounds(&mut self, bounds: &Bounds) {
         for orbit in 0..self.orbits.orbits.len() {
-            if bounds.is_alive(orbit) != self.told.is_alive(orbit)
+            if bounds.is_remaining(orbit) != self.bounds.is_remaining(orbit)
                 && let Some(column) = self.column[orbit]
             {
-                let most = if bounds.is_alive(orbit) { self.orbits.orbits[orbit].most } else { 0 };
+                let most =
+                    if bounds.is_remaining(orbit) { self.orbits.orbits[orbit].most } else { 0 };
                 self.simplex.set_bounds(column, 0.0, most as f64);
             }
         }
         for level in 0..self.orbits.levels.len() {
             let range = bounds.range(level);
-            if range == self.told.range(level) {
+            if range == self.bounds.range(level) {
                 continue;
             }
-            self.told.set_range(level, range);
+            self.bounds.set_range(level, range);
             let closed = range == Some((0, 0)) && self.level_row[level].is_none();
             if !closed {
                 let row = self.level(level);
-                let (least, most) = span(range);
+                let (least, most) = level_bounds(range);
                 self.simplex.set_row_bounds(row, least, most);
             }
         }
-        self.told = bounds.clone();
+        self.bounds = bounds.clone();
     }
 
     /// Returns whether a remaining orbit has no variable. The LP then has to be rebuilt.
     pub(super) fn lacks(&self, bounds: &Bounds) -> bool {
-        bounds.alive().any(|orbit| self.column[orbit].is_none())
+        bounds.remaining().any(|orbit| self.column[orbit].is_none())
     }
 
     /// Returns the number of orbits that remained when the LP was built.
@@ -246,14 +244,14 @@ impl<'a> OrbitLp<'a> {
     pub(super) fn fewest(
         &mut self,
         level: usize,
-        watch: &mut dyn ProgressSink,
-    ) -> Result<Answered, Unproven> {
+        sink: &mut dyn ProgressSink,
+    ) -> Result<LpOutcome, Unproven> {
         self.level(level);
-        let mut answered = self.cheapest(level, 1, watch);
-        if let Ok(Answered::Optimal { multipliers, .. }) = &mut answered {
+        let mut outcome = self.cheapest(level, 1, sink);
+        if let Ok(LpOutcome::Optimal { multipliers, .. }) = &mut outcome {
             self.charge(level, 1, multipliers);
         }
-        answered
+        outcome
     }
 
     /// Minimises the total cost if each queen on `level` costs `cost`. To prove the minimum, the
@@ -262,19 +260,19 @@ impl<'a> OrbitLp<'a> {
         &mut self,
         level: usize,
         cost: i64,
-        watch: &mut dyn ProgressSink,
-    ) -> Result<Answered, Unproven> {
+        sink: &mut dyn ProgressSink,
+    ) -> Result<LpOutcome, Unproven> {
         self.cost_of_level(level, cost as f64);
-        let answered = self.solve(watch);
+        let outcome = self.solve(sink);
         self.cost_of_level(level, 0.0);
-        answered
+        outcome
     }
 
     /// Turns the multipliers of [`cheapest`](Self::cheapest) into multipliers that prove the
     /// minimum by way of the level's row.
     pub(super) fn charge(&mut self, level: usize, cost: i64, multipliers: &mut Multipliers) {
         let row = self.level(level);
-        multipliers.0.resize(self.sums.len(), 0);
+        multipliers.0.resize(self.rows.len(), 0);
         multipliers.0[row] -= cost * SCALE as i64;
     }
 
@@ -292,30 +290,30 @@ impl<'a> OrbitLp<'a> {
     pub(super) fn emptiest(
         &mut self,
         distance: usize,
-        watch: &mut dyn ProgressSink,
-    ) -> Result<Option<(Answered, i64)>, Unproven> {
-        let line = Line::Diagonal(distance);
-        if let Some(place) = self.free.iter().position(|sum| sum.line == line) {
-            let sum = self.free.swap_remove(place);
-            self.add(sum);
+        sink: &mut dyn ProgressSink,
+    ) -> Result<Option<(LpOutcome, i64)>, Unproven> {
+        let line = RowId::Diagonal(distance);
+        if let Some(place) = self.free.iter().position(|row| row.id == line) {
+            let row = self.free.swap_remove(place);
+            self.add(row);
         }
-        let row = self.sums.iter().position(|sum| sum.line == line);
-        let Some(row) = row.filter(|&row| !self.sums[row].terms.is_empty()) else {
+        let row = self.rows.iter().position(|row| row.id == line);
+        let Some(row) = row.filter(|&row| !self.rows[row].terms.is_empty()) else {
             return Ok(None);
         };
         self.cost_of_row(row, 1.0);
-        let answered = self.solve(watch);
+        let outcome = self.solve(sink);
         self.cost_of_row(row, 0.0);
-        let mut answered = answered?;
-        if let Answered::Optimal { multipliers, .. } = &mut answered {
+        let mut outcome = outcome?;
+        if let LpOutcome::Optimal { multipliers, .. } = &mut outcome {
             multipliers.0[row] -= SCALE as i64;
         }
-        Ok(Some((answered, self.sums[row].bound)))
+        Ok(Some((outcome, self.rows[row].bound)))
     }
 
     /// Sets the cost of each queen to `cost` times its coefficient in a row.
     fn cost_of_row(&mut self, row: usize, cost: f64) {
-        for &(orbit, a) in &self.sums[row].terms {
+        for &(orbit, a) in &self.rows[row].terms {
             if let Some(column) = self.column[orbit] {
                 self.simplex.set_cost(column, cost * a as f64);
             }
@@ -326,32 +324,32 @@ impl<'a> OrbitLp<'a> {
     pub(super) fn most(
         &mut self,
         orbit: OrbitId,
-        watch: &mut dyn ProgressSink,
-    ) -> Result<Option<Answered>, Unproven> {
+        sink: &mut dyn ProgressSink,
+    ) -> Result<Option<LpOutcome>, Unproven> {
         let Some(column) = self.column[orbit] else { return Ok(None) };
         self.simplex.set_cost(column, -1.0);
-        let answered = self.solve(watch);
+        let outcome = self.solve(sink);
         self.simplex.set_cost(column, 0.0);
-        answered.map(Some)
+        outcome.map(Some)
     }
 
-    fn solve(&mut self, watch: &mut dyn ProgressSink) -> Result<Answered, Unproven> {
-        self.programmes += 1;
-        match self.simplex.run(watch) {
-            Ended::Optimal => {
+    fn solve(&mut self, sink: &mut dyn ProgressSink) -> Result<LpOutcome, Unproven> {
+        self.lps_solved += 1;
+        match self.simplex.run(sink) {
+            Termination::Optimal => {
                 let values = self.simplex.values();
                 let value = |column: &Option<usize>| column.map_or(0.0, |column| values[column]);
-                Ok(Answered::Optimal {
+                Ok(LpOutcome::Optimal {
                     objective: self.simplex.objective(),
                     values: self.column.iter().map(value).collect(),
                     multipliers: rounded(self.simplex.duals()),
                 })
             }
-            Ended::Infeasible => {
-                Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default())))
+            Termination::Infeasible => {
+                Ok(LpOutcome::Infeasible(rounded(self.simplex.ray().unwrap_or_default())))
             }
-            Ended::Stopped => Err(Unproven::Stopped),
-            Ended::Failed(why) => Err(Unproven::SolverFailed(format!("the simplex: {why}"))),
+            Termination::Stopped => Err(Unproven::Stopped),
+            Termination::Failed(why) => Err(Unproven::SolverFailed(format!("the simplex: {why}"))),
         }
     }
 
@@ -361,24 +359,25 @@ impl<'a> OrbitLp<'a> {
         let mut reduced = vec![0i128; self.orbits.orbits.len()];
         let mut base = 0i128;
         let mut kept = Vec::new();
-        for (sum, &y) in self.sums.iter().zip(&multipliers.0) {
-            let bound = match sum.line {
+        for (row, &y) in self.rows.iter().zip(&multipliers.0) {
+            let bound = match row.id {
                 _ if y == 0 => continue,
-                Line::Rank(_) => sum.bound,
-                Line::Diagonal(_) | Line::Clique(_) if y > 0 => continue,
-                Line::Diagonal(_) | Line::Clique(_) => sum.bound,
-                Line::Level(level) => {
-                    let (least, most) = self.told.range(level).unwrap_or((0, self.orbits.n as u32));
+                RowId::Rank(_) => row.bound,
+                RowId::Diagonal(_) | RowId::Clique(_) if y > 0 => continue,
+                RowId::Diagonal(_) | RowId::Clique(_) => row.bound,
+                RowId::Level(level) => {
+                    let (least, most) =
+                        self.bounds.range(level).unwrap_or((0, self.orbits.n as u32));
                     i64::from(if y > 0 { least } else { most })
                 }
             };
             base += i128::from(y) * i128::from(bound);
-            for &(orbit, a) in &sum.terms {
+            for &(orbit, a) in &row.terms {
                 reduced[orbit] -= i128::from(y) * i128::from(a);
             }
-            kept.push((sum.line, y));
+            kept.push((row.id, y));
         }
-        for orbit in self.told.alive() {
+        for orbit in self.bounds.remaining() {
             base += reduced[orbit].min(0) * i128::from(self.orbits.orbits[orbit].most);
         }
         Proof { multipliers: kept, base, reduced }
@@ -386,7 +385,7 @@ impl<'a> OrbitLp<'a> {
 }
 
 /// Returns the bounds of a level's row.
-fn span(range: Option<(u32, u32)>) -> (f64, f64) {
+fn level_bounds(range: Option<(u32, u32)>) -> (f64, f64) {
     range.map_or((f64::NEG_INFINITY, f64::INFINITY), |(least, most)| (least.into(), most.into()))
 }
 

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use super::csp::{Csp, Node, PropagationQueue};
-use super::exact::{Engine, Question, Settled};
+use super::csp::Csp;
+use super::engine::{Engine, TrialOutcome};
+use super::exact::Query;
 use super::lp_search::LpSearch;
 use super::orbits::OrbitId;
 use super::parallel_search::{ParallelSearch, SubtreeWorker};
-use super::search::{CancelToken, End, Search};
+use super::propagation::{Node, PropagationQueue};
+use super::search::{CancelToken, Search, SearchOutcome};
 use super::subtree_task::RemoteWorker;
 use crate::progress::Progress;
 use crate::verdict::Unproven;
@@ -16,19 +18,20 @@ use nqueens_proof::Beauty;
 use nqueens_proof::beautiful::Premises;
 
 /// Nodes of a search before it is split into subtrees.
-const SHORT: u64 = 10_000;
+const SHORT_NODES: u64 = 10_000;
 /// Nodes of a parallel search before remote solvers are used, if there are any.
-const HERE: u64 = 40_000;
-/// With more candidates than this, the search aims at solutions, not at refutations.
+const LOCAL_NODES: u64 = 40_000;
+/// Above this number of candidates a search uses no [anchor](Engine::anchor), since it aims at
+/// solutions rather than at refutations.
 const MOST_FOR_ANCHOR: usize = 3000;
 
 impl Engine<'_> {
     /// Searches under the current bounds for `nodes` nodes.
-    pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Unproven> {
+    pub(super) fn settle(&mut self, nodes: u64) -> Result<TrialOutcome, Unproven> {
         let csp = self.csp();
         let Ok(root) = csp.root(&mut PropagationQueue::default()) else {
             self.log.refuted(&[]);
-            return Ok(Settled::Refuted);
+            return Ok(TrialOutcome::Refuted);
         };
         let anchor = self.anchor().filter(|_| csp.candidates.len() <= MOST_FOR_ANCHOR);
         let root = match anchor {
@@ -37,38 +40,40 @@ impl Engine<'_> {
                 Some(below) => below,
                 None => {
                     self.refute(anchor, &[]);
-                    return Ok(Settled::Refuted);
+                    return Ok(TrialOutcome::Refuted);
                 }
             },
         };
-        let mut end = self.search_shortly(&csp, &root, nodes.min(SHORT));
-        if end == End::Spent && nodes > SHORT {
+        let mut end = self.short_search(&csp, &root, nodes.min(SHORT_NODES));
+        if end == SearchOutcome::LimitReached && nodes > SHORT_NODES {
             let mut parallel = ParallelSearch::new(root, &self.weights);
-            let plain = self.pace.plain;
+            let no_lp_nodes = self.limits.other_search;
             end = self.search_in_parallel(
                 &csp,
-                self.known().as_ref(),
+                self.premises().as_ref(),
                 &mut parallel,
-                (nodes - SHORT, plain),
+                (nodes - SHORT_NODES, no_lp_nodes),
             )?;
         }
         Ok(match end {
-            End::Found(candidates) => Settled::Found(csp.columns(self.orbits.n, &candidates)),
-            End::Refuted(tree) => {
-                self.refute(anchor, &tree);
-                Settled::Refuted
+            SearchOutcome::Found(candidates) => {
+                TrialOutcome::Found(csp.columns(self.orbits.n, &candidates))
             }
-            End::Spent => Settled::Open,
+            SearchOutcome::Refuted(tree) => {
+                self.refute(anchor, &tree);
+                TrialOutcome::Refuted
+            }
+            SearchOutcome::LimitReached => TrialOutcome::Open,
         })
     }
 
-    /// Logs that there is no solution: by a tree below a queen on an orbit that must have one, or
-    /// by a tree of the whole.
+    /// Logs a refutation: `tree` refutes the board, or, with an anchor, the board with a queen on
+    /// the first square of that orbit.
     fn refute(&mut self, anchor: Option<OrbitId>, tree: &[u8]) {
         match anchor {
             None => self.log.refuted(tree),
             Some(orbit) => {
-                self.log.killed(self.orbits, orbit, tree);
+                self.log.eliminated(self.orbits, orbit, tree);
                 self.log.refuted(&[]);
             }
         }
@@ -80,13 +85,13 @@ impl Engine<'_> {
     fn anchor(&self) -> Option<OrbitId> {
         let only = |level: usize| {
             let (least, most) = self.bounds.range(level).filter(|range| range.0 > 0)?;
-            let mut alive = self.orbits.levels[level]
+            let mut remaining = self.orbits.levels[level]
                 .orbits
                 .iter()
-                .filter(|&&orbit| self.bounds.is_alive(orbit));
-            let &orbit = alive.next()?;
+                .filter(|&&orbit| self.bounds.is_remaining(orbit));
+            let &orbit = remaining.next()?;
             let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
-            (alive.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
+            (remaining.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
         };
         let best =
             (0..self.orbits.levels.len()).filter_map(only).rev().max_by_key(|&(share, _)| share);
@@ -97,7 +102,7 @@ impl Engine<'_> {
     /// finds a contradiction.
     fn below(&self, csp: &Csp, root: Node, orbit: OrbitId) -> Option<Node> {
         let candidate = csp.candidate_on(self.orbits.orbits[orbit].squares[0])?;
-        if !root.state.is_alive(candidate) {
+        if !root.state.is_remaining(candidate) {
             return root.placed.contains(&candidate).then_some(root);
         }
         let mut pending = PropagationQueue::after(root.placed);
@@ -107,12 +112,12 @@ impl Engine<'_> {
     }
 
     /// Runs a search with restarts, which learns weights.
-    fn search_shortly(&mut self, csp: &Csp, root: &Node, nodes: u64) -> End {
+    fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
         self.seed += 1;
         let cancel = CancelToken::default();
         let mut search = Search::new(csp, &cancel, self.seed);
-        if self.weights.len() == csp.lines.len() {
-            search.inherit(&self.weights, 0);
+        if self.weights.len() == csp.constraints.len() {
+            search.set_weights(&self.weights, 0);
         }
         let end = search.run(root, nodes);
         self.nodes += search.nodes;
@@ -121,47 +126,53 @@ impl Engine<'_> {
     }
 
     /// Returns the current bounds as premises for remote solvers.
-    fn known(&self) -> Option<Arc<Premises>> {
-        let Question { n, norm, turning, .. } = self.question;
-        self.bounds.known(n, Beauty { norm, turning }).map(Arc::new)
+    fn premises(&self) -> Option<Arc<Premises>> {
+        let Query { n, norm, turning, .. } = self.query;
+        self.bounds.premises(n, Beauty { norm, turning }).map(Arc::new)
     }
 
-    /// Continues a long search for some nodes: first on this machine, then with remote solvers, if
-    /// there are any. After `plain` nodes per solver it continues with the LP, on this machine.
+    /// Continues a long search for `nodes` nodes: first on this machine, then with remote solvers,
+    /// if there are any. After `no_lp_nodes` nodes per solver it continues with the LP, on this
+    /// machine.
     fn search_in_parallel(
         &mut self,
         csp: &Csp,
-        known: Option<&Arc<Premises>>,
+        premises: Option<&Arc<Premises>>,
         parallel: &mut ParallelSearch,
-        (nodes, plain): (u64, u64),
-    ) -> Result<End, Unproven> {
+        (nodes, no_lp_nodes): (u64, u64),
+    ) -> Result<SearchOutcome, Unproven> {
         let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
-        let (threads, n) = (self.question.threads.max(1), self.question.n);
-        let (watch, solvers) = (&mut *self.watch, &mut self.solvers);
-        let known = known.filter(|_| !solvers.is_empty());
+        let (threads, n) = (self.query.threads.max(1), self.query.n);
+        let (sink, solvers) = (&mut *self.sink, &mut self.solvers);
+        let premises = premises.filter(|_| !solvers.is_empty());
         let mut stopped = false;
-        let mut look = |nodes: u64| {
+        let mut keep_going = |nodes: u64| {
             stopped =
-                watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
+                sink.report(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
         let limit = parallel.nodes().saturating_add(nodes);
         // The board LP does not support candidates with images.
-        let weighed = !self.question.turning;
-        let plain = if weighed {
-            limit.min(plain.saturating_mul(solvers.len().max(1) as u64))
+        let uses_board_lp = !self.query.turning;
+        let no_lp_nodes = if uses_board_lp {
+            limit.min(no_lp_nodes.saturating_mul(solvers.len().max(1) as u64))
         } else {
             limit
         };
-        let here = if known.is_some() { plain.min(HERE) } else { plain };
-        let mut end = End::Spent;
-        if parallel.nodes() < here {
-            end = parallel.go_on(csp, here - parallel.nodes(), threads, &mut look);
+        let local = if premises.is_some() { no_lp_nodes.min(LOCAL_NODES) } else { no_lp_nodes };
+        let mut end = SearchOutcome::LimitReached;
+        if parallel.nodes() < local {
+            end = parallel.continue_on_threads(
+                csp,
+                local - parallel.nodes(),
+                threads,
+                &mut keep_going,
+            );
         }
-        if let Some(known) = known
-            && end == End::Spent
-            && parallel.nodes() < plain
-            && look(parallel.nodes())
+        if let Some(premises) = premises
+            && end == SearchOutcome::LimitReached
+            && parallel.nodes() < no_lp_nodes
+            && keep_going(parallel.nodes())
         {
             let cancel = CancelToken::default();
             let weights: Arc<[f32]> = parallel.weights().into();
@@ -171,7 +182,7 @@ impl Engine<'_> {
                 workers.push(RemoteWorker {
                     csp,
                     n,
-                    known,
+                    premises,
                     cancel: &cancel,
                     solver: &mut **solver,
                     weights,
@@ -179,18 +190,34 @@ impl Engine<'_> {
             }
             let workers =
                 workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
-            end = parallel.go_on_by(csp, plain - parallel.nodes(), workers, &cancel, &mut look);
+            end = parallel.continue_with(
+                csp,
+                no_lp_nodes - parallel.nodes(),
+                workers,
+                &cancel,
+                &mut keep_going,
+            );
         }
-        if weighed && end == End::Spent && parallel.nodes() < limit && look(parallel.nodes()) {
+        if uses_board_lp
+            && end == SearchOutcome::LimitReached
+            && parallel.nodes() < limit
+            && keep_going(parallel.nodes())
+        {
             parallel.restart_with_lp();
             let cancel = CancelToken::default();
-            let (orbits, pace) = (self.orbits, self.pace);
+            let (orbits, limits) = (self.orbits, self.limits);
             let mut workers: Vec<LpSearch<'_>> = (0..threads)
-                .map(|seed| LpSearch::new(csp, orbits, pace, &cancel, seed as u64))
+                .map(|seed| LpSearch::new(csp, orbits, limits, &cancel, seed as u64))
                 .collect();
             let all = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
-            end = parallel.go_on_by(csp, limit - parallel.nodes(), all, &cancel, &mut look);
-            self.programmes += workers.iter().map(LpSearch::programmes).sum::<u64>();
+            end = parallel.continue_with(
+                csp,
+                limit - parallel.nodes(),
+                all,
+                &cancel,
+                &mut keep_going,
+            );
+            self.lps_solved += workers.iter().map(LpSearch::lps_solved).sum::<u64>();
         }
         self.nodes = before + parallel.nodes();
         self.weights = parallel.weights().to_vec();
@@ -203,38 +230,40 @@ impl Engine<'_> {
         &mut self,
         orbit_search: &mut Option<OrbitSearch>,
         nodes: u64,
-    ) -> Result<Settled, Unproven> {
+    ) -> Result<TrialOutcome, Unproven> {
         let end = self.nodes.saturating_add(nodes);
         while self.nodes < end {
-            let Some(OrbitSearch { csp, known, orbit, parallel }) = orbit_search else {
+            let Some(OrbitSearch { csp, premises, orbit, parallel }) = orbit_search else {
                 *orbit_search = self.begin_orbit_search();
                 if orbit_search.is_none() {
                     self.log.refuted(&[]);
-                    return Ok(Settled::Refuted);
+                    return Ok(TrialOutcome::Refuted);
                 }
                 continue;
             };
             let left = end - self.nodes;
-            let plain = self.pace.orbit_search;
-            let (orbit, end) =
-                (*orbit, self.search_in_parallel(csp, known.as_ref(), parallel, (left, plain))?);
+            let no_lp_nodes = self.limits.orbit_search;
+            let (orbit, end) = (
+                *orbit,
+                self.search_in_parallel(csp, premises.as_ref(), parallel, (left, no_lp_nodes))?,
+            );
             match end {
-                End::Found(candidates) => {
-                    return Ok(Settled::Found(csp.columns(self.orbits.n, &candidates)));
+                SearchOutcome::Found(candidates) => {
+                    return Ok(TrialOutcome::Found(csp.columns(self.orbits.n, &candidates)));
                 }
-                End::Spent => break,
-                End::Refuted(tree) => {
-                    self.log.killed(self.orbits, orbit, &tree);
-                    self.bounds.kill(orbit);
+                SearchOutcome::LimitReached => break,
+                SearchOutcome::Refuted(tree) => {
+                    self.log.eliminated(self.orbits, orbit, &tree);
+                    self.bounds.eliminate(orbit);
                     *orbit_search = None;
                     if self.reduce()? {
-                        return Ok(Settled::Refuted);
+                        return Ok(TrialOutcome::Refuted);
                     }
-                    self.keep();
+                    self.offer_checkpoint();
                 }
             }
         }
-        Ok(Settled::Open)
+        Ok(TrialOutcome::Open)
     }
 
     /// Chooses an orbit to search. Returns `None` if propagation finds that there is no solution.
@@ -243,19 +272,22 @@ impl Engine<'_> {
         let root = csp.root(&mut PropagationQueue::default()).ok()?;
         let cancel = CancelToken::default();
         let mut chooser = Search::new(&csp, &cancel, 1);
-        if self.weights.len() == csp.lines.len() {
-            chooser.inherit(&self.weights, 0);
+        if self.weights.len() == csp.constraints.len() {
+            chooser.set_weights(&self.weights, 0);
         }
-        let line = chooser.best_line(&root.state);
+        let constraint = chooser.best_constraint(&root.state);
         let orbit_of =
             |candidate: u32| self.orbits.orbit_of[csp.candidates[candidate as usize][0] as usize];
-        let alive = csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate));
-        let orbit = self.anchor().or_else(|| alive.map(|&candidate| orbit_of(candidate)).min())?;
+        let remaining = csp.constraints[constraint]
+            .iter()
+            .filter(|&&candidate| root.state.is_remaining(candidate));
+        let orbit =
+            self.anchor().or_else(|| remaining.map(|&candidate| orbit_of(candidate)).min())?;
         let weights = chooser.weights().to_vec();
         // Propagation alone does not refute this queen, since the board is reduced.
         let parallel = ParallelSearch::new(self.below(&csp, root, orbit)?, &weights);
-        let known = self.known();
-        Some(OrbitSearch { csp, known, orbit, parallel })
+        let premises = self.premises();
+        Some(OrbitSearch { csp, premises, orbit, parallel })
     }
 }
 
@@ -263,7 +295,7 @@ impl Engine<'_> {
 #[derive(Debug)]
 pub(super) struct OrbitSearch {
     csp: Csp,
-    known: Option<Arc<Premises>>,
+    premises: Option<Arc<Premises>>,
     orbit: OrbitId,
     parallel: ParallelSearch,
 }

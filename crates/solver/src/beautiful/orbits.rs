@@ -104,7 +104,7 @@ mod tests {
     use nqueens_proof::board::Piece;
 
     #[test]
-    fn no_orbit_holds_more_queens_than_it_says() {
+    fn no_orbit_holds_more_queens_than_its_bound() {
         for n in 1..=9 {
             let all = Orbits::new(n, Norm::Euclidean);
             assert_eq!(all.orbits.iter().map(|orbit| orbit.squares.len()).sum::<usize>(), n * n);

@@ -8,13 +8,14 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::csp::{Csp, Node};
-use super::search::{CancelToken, End, Search, read_number, write_number};
+use super::csp::Csp;
+use super::propagation::Node;
+use super::search::{CancelToken, Search, SearchOutcome, read_number, write_number};
 
 /// Nodes of a subtree for a thread of this machine.
 const SUBTREE_NODES: u64 = 20_000;
-/// The longest time between two calls of the caller's `look`.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// The longest time between two calls of the caller's `keep_going`.
+const POLL_EVERY: Duration = Duration::from_millis(25);
 
 /// A state to be searched.
 #[derive(Debug)]
@@ -34,13 +35,13 @@ struct Tree {
 
 /// The result of searching a subtree.
 #[derive(Debug)]
-pub(super) enum Searched {
+pub(super) enum SubtreeResult {
     /// The candidates of a solution, and the number of nodes searched.
     Found(Vec<u32>, u64),
     /// A tree, the states in its holes in order, and the number of nodes searched.
     Tree(Vec<u8>, Vec<Node>, u64),
     /// No result: the subtree has to be searched again.
-    Nothing,
+    Abandoned,
 }
 
 /// A worker that searches subtrees, one at a time.
@@ -49,10 +50,10 @@ pub(super) trait SubtreeWorker: Send {
     fn begin(&mut self, weights: &[f32], height: usize);
 
     /// Returns the node limit of the next subtree after `so_far` nodes were searched in all.
-    fn takes(&self, so_far: u64) -> u64;
+    fn task_nodes(&self, so_far: u64) -> u64;
 
     /// Searches below `root` for about `nodes` nodes.
-    fn search(&mut self, root: &Node, nodes: u64) -> Searched;
+    fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult;
 
     /// Returns the weights that the worker has learned, if it reports any.
     fn weights(&self) -> Option<&[f32]>;
@@ -60,19 +61,23 @@ pub(super) trait SubtreeWorker: Send {
 
 impl SubtreeWorker for Search<'_> {
     fn begin(&mut self, weights: &[f32], height: usize) {
-        self.inherit(weights, height);
+        self.set_weights(weights, height);
     }
 
-    fn takes(&self, _: u64) -> u64 {
+    fn task_nodes(&self, _: u64) -> u64 {
         SUBTREE_NODES
     }
 
-    fn search(&mut self, root: &Node, nodes: u64) -> Searched {
+    fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {
         let before = self.nodes;
         match self.subtree(root, nodes) {
-            (End::Found(candidates), _) => Searched::Found(candidates, self.nodes - before),
-            (End::Refuted(tree), holes) => Searched::Tree(tree, holes, self.nodes - before),
-            (End::Spent, _) => unreachable!("a piece leaves holes"),
+            (SearchOutcome::Found(candidates), _) => {
+                SubtreeResult::Found(candidates, self.nodes - before)
+            }
+            (SearchOutcome::Refuted(tree), holes) => {
+                SubtreeResult::Tree(tree, holes, self.nodes - before)
+            }
+            (SearchOutcome::LimitReached, _) => unreachable!("a subtree search leaves holes"),
         }
     }
 
@@ -90,7 +95,7 @@ pub(super) struct ParallelSearch {
     /// Subtrees to be searched; the last one is taken first.
     waiting: Vec<Subtree>,
     /// The number of subtrees in progress, and the nodes reserved for them.
-    working: usize,
+    in_progress: usize,
     reserved: u64,
     trees: Vec<Option<Tree>>,
     found: Option<Vec<u32>>,
@@ -114,7 +119,7 @@ impl ParallelSearch {
             waiting: vec![Subtree { root: root.clone(), place: 0 }],
             root,
             uses_lp: false,
-            working: 0,
+            in_progress: 0,
             reserved: 0,
             trees: vec![None],
             found: None,
@@ -146,34 +151,35 @@ impl ParallelSearch {
         self.nodes
     }
 
-    /// Searches on `threads` threads for about `budget` more nodes. `look` receives the nodes so
-    /// far and returns whether to go on.
-    pub(super) fn go_on(
+    /// Searches on `threads` threads for about `budget` more nodes. `keep_going` receives the nodes
+    /// so far and returns whether to continue.
+    pub(super) fn continue_on_threads(
         &mut self,
         csp: &Csp,
         budget: u64,
         threads: usize,
-        look: &mut dyn FnMut(u64) -> bool,
-    ) -> End {
+        keep_going: &mut dyn FnMut(u64) -> bool,
+    ) -> SearchOutcome {
         let cancel = CancelToken::default();
         let mut searches: Vec<Search<'_>> =
             (0..threads).map(|seed| Search::new(csp, &cancel, seed as u64)).collect();
         let workers = searches.iter_mut().map(|search| search as &mut dyn SubtreeWorker).collect();
-        self.go_on_by(csp, budget, workers, &cancel, look)
+        self.continue_with(csp, budget, workers, &cancel, keep_going)
     }
 
-    /// Searches like [`go_on`](Self::go_on), but with these workers, which obey `cancel`.
+    /// Searches like [`continue_on_threads`](Self::continue_on_threads), but with these workers,
+    /// which obey `cancel`.
     ///
     /// # Panics
     /// If a worker panics.
-    pub(super) fn go_on_by(
+    pub(super) fn continue_with(
         &mut self,
         csp: &Csp,
         budget: u64,
         workers: Vec<&mut dyn SubtreeWorker>,
         cancel: &CancelToken,
-        look: &mut dyn FnMut(u64) -> bool,
-    ) -> End {
+        keep_going: &mut dyn FnMut(u64) -> bool,
+    ) -> SearchOutcome {
         self.ended = false;
         self.limit = self.nodes.saturating_add(budget);
         let shared = Mutex::new(self);
@@ -186,44 +192,44 @@ impl ParallelSearch {
             }
             let mut state = lock(&shared);
             loop {
-                if state.is_over() {
+                if state.is_finished() {
                     // The workers finish, at once if their results are no longer needed.
                     cancel.stop();
                     if state.ended || state.found.is_some() {
                         cancel.abandon();
                     }
                     changed.notify_all();
-                    if state.working == 0 || state.panicked {
+                    if state.in_progress == 0 || state.panicked {
                         break;
                     }
                 }
-                let waited = changed.wait_timeout(state, LOOK_EVERY);
+                let waited = changed.wait_timeout(state, POLL_EVERY);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 let nodes = state.nodes;
                 drop(state);
-                let go_on = look(nodes);
+                let go_on = keep_going(nodes);
                 state = lock(&shared);
                 state.ended |= !go_on;
             }
         });
         let this = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(candidates) = &this.found {
-            return End::Found(candidates.clone());
+            return SearchOutcome::Found(candidates.clone());
         }
         if !this.waiting.is_empty() {
-            return End::Spent;
+            return SearchOutcome::LimitReached;
         }
         let mut tree = Vec::new();
         this.assemble(csp, 0, &mut tree);
-        End::Refuted(tree)
+        SearchOutcome::Refuted(tree)
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let spent = self.nodes >= self.limit;
         self.found.is_some()
             || self.ended
             || spent
-            || (self.waiting.is_empty() && self.working == 0)
+            || (self.waiting.is_empty() && self.in_progress == 0)
     }
 
     /// Takes the next subtree for `nodes` nodes, unless the nodes reserved use up the limit.
@@ -232,21 +238,21 @@ impl ParallelSearch {
             return None;
         }
         let subtree = self.waiting.pop()?;
-        self.working += 1;
+        self.in_progress += 1;
         self.reserved += nodes;
         Some(subtree)
     }
 
     /// Records the result of a subtree for which `nodes` nodes were reserved.
-    fn enter(&mut self, subtree: Subtree, nodes: u64, searched: Searched) {
-        self.working -= 1;
+    fn record(&mut self, subtree: Subtree, nodes: u64, searched: SubtreeResult) {
+        self.in_progress -= 1;
         self.reserved -= nodes;
         match searched {
-            Searched::Found(candidates, nodes) => {
+            SubtreeResult::Found(candidates, nodes) => {
                 self.nodes += nodes;
                 self.found = Some(candidates);
             }
-            Searched::Tree(bytes, holes, nodes) => {
+            SubtreeResult::Tree(bytes, holes, nodes) => {
                 self.nodes += nodes;
                 let first = self.trees.len();
                 self.trees[subtree.place] = Some(Tree { bytes, holes: first });
@@ -255,25 +261,25 @@ impl ParallelSearch {
                 self.waiting
                     .extend(subtrees.map(|(hole, root)| Subtree { root, place: first + hole }));
             }
-            Searched::Nothing => self.waiting.push(subtree),
+            SubtreeResult::Abandoned => self.waiting.push(subtree),
         }
     }
 
     /// Writes the tree at an index, with its holes filled.
     fn assemble(&self, csp: &Csp, place: usize, tree: &mut Vec<u8>) {
         let Some(Tree { bytes, holes }) = &self.trees[place] else {
-            unreachable!("no piece is left")
+            unreachable!("no subtree is left")
         };
         let (mut at, mut next) = (0, *holes);
         while at < bytes.len() {
-            let line = read_number(bytes, &mut at);
-            if line == csp.hole as u64 {
+            let constraint = read_number(bytes, &mut at);
+            if constraint == csp.hole as u64 {
                 self.assemble(csp, next, tree);
                 next += 1;
                 continue;
             }
-            write_number(tree, line);
-            if line == csp.priced as u64 {
+            write_number(tree, constraint);
+            if constraint == csp.priced as u64 {
                 let prices = read_number(bytes, &mut at);
                 write_number(tree, prices);
                 for _ in 0..2 * prices {
@@ -306,8 +312,8 @@ fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn
     let _guard = Guard(shared, changed);
     let mut state = lock(shared);
     worker.begin(&state.weights, state.height);
-    while !state.is_over() {
-        let nodes = worker.takes(state.nodes);
+    while !state.is_finished() {
+        let nodes = worker.task_nodes(state.nodes);
         let Some(subtree) = state.take(nodes) else {
             state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -315,7 +321,7 @@ fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn
         drop(state);
         let searched = worker.search(&subtree.root, nodes);
         state = lock(shared);
-        state.enter(subtree, nodes, searched);
+        state.record(subtree, nodes, searched);
         changed.notify_all();
     }
     if let Some(weights) = worker.weights() {
@@ -326,30 +332,35 @@ fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beautiful::csp::PropagationQueue;
+    use crate::beautiful::propagation::PropagationQueue;
 
     /// Searches with a single worker in one run of practically any length.
-    fn alone(csp: &Csp, root: &Node) -> End {
+    fn single_worker(csp: &Csp, root: &Node) -> SearchOutcome {
         let cancel = CancelToken::default();
         Search::new(csp, &cancel, 1).run(root, 1 << 40)
     }
 
     #[test]
-    fn subtrees_on_threads_settle_what_one_search_settles() {
+    fn a_parallel_search_has_the_outcome_of_a_single_search() {
         for n in [6, 10, 16] {
             let squares: Vec<usize> =
                 (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
             let csp = Csp::new(n, &squares, &[], false);
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
-            let alone = alone(&csp, &root);
+            let alone = single_worker(&csp, &root);
             for threads in [1, 3] {
-                let mut parallel = ParallelSearch::new(root.clone(), &vec![1.0; csp.lines.len()]);
-                let end = parallel.go_on(&csp, u64::MAX, threads, &mut |_| true);
+                let mut parallel =
+                    ParallelSearch::new(root.clone(), &vec![1.0; csp.constraints.len()]);
+                let end = parallel.continue_on_threads(&csp, u64::MAX, threads, &mut |_| true);
                 assert!(parallel.nodes() > 0);
-                assert_eq!(matches!(end, End::Found(_)), matches!(alone, End::Found(_)), "n = {n}");
                 assert_eq!(
-                    matches!(end, End::Refuted(_)),
-                    matches!(alone, End::Refuted(_)),
+                    matches!(end, SearchOutcome::Found(_)),
+                    matches!(alone, SearchOutcome::Found(_)),
+                    "n = {n}"
+                );
+                assert_eq!(
+                    matches!(end, SearchOutcome::Refuted(_)),
+                    matches!(alone, SearchOutcome::Refuted(_)),
                     "n = {n}"
                 );
             }
@@ -359,10 +370,11 @@ mod tests {
     /// Checks that a tree has a constraint for each state that propagation does not refute, and
     /// nothing after.
     fn follow(csp: &Csp, root: &Node, tree: &[u8], at: &mut usize) {
-        let line = read_number(tree, at) as usize;
-        assert!(root.state.choices(line).is_some());
-        for &candidate in
-            csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate))
+        let constraint = read_number(tree, at) as usize;
+        assert!(root.state.choices(constraint).is_some());
+        for &candidate in csp.constraints[constraint]
+            .iter()
+            .filter(|&&candidate| root.state.is_remaining(candidate))
         {
             let mut pending = PropagationQueue::after(root.placed.clone());
             let mut state = root.state.clone();
@@ -373,19 +385,19 @@ mod tests {
     }
 
     #[test]
-    fn a_search_goes_on_where_it_stopped_and_its_tree_is_whole() {
+    fn a_resumed_search_yields_a_complete_tree() {
         // Queens only on squares with odd row + column of an odd board: the sum of all rows and
         // columns is even, but an odd number of odd terms has an odd sum.
         let n = 15;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
         let csp = Csp::new(n, &squares, &[], false);
-        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
-        let mut parallel = ParallelSearch::new(root.clone(), &vec![1.0; csp.lines.len()]);
+        let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
+        let mut parallel = ParallelSearch::new(root.clone(), &vec![1.0; csp.constraints.len()]);
         let tree = loop {
-            match parallel.go_on(&csp, 3, 2, &mut |_| true) {
-                End::Refuted(tree) => break tree,
-                End::Spent => {}
-                End::Found(candidates) => panic!("{candidates:?} are no solution"),
+            match parallel.continue_on_threads(&csp, 3, 2, &mut |_| true) {
+                SearchOutcome::Refuted(tree) => break tree,
+                SearchOutcome::LimitReached => {}
+                SearchOutcome::Found(candidates) => panic!("{candidates:?} are no solution"),
             }
         };
         let mut at = 0;
@@ -397,29 +409,35 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_its_caller_wants() {
+    fn a_search_ends_when_its_caller_stops_it() {
         // As above, but a complete search is practically impossible.
         let n = 41;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
         let csp = Csp::new(n, &squares, &[], false);
-        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
-        let mut parallel = ParallelSearch::new(root, &vec![1.0; csp.lines.len()]);
-        assert_eq!(parallel.go_on(&csp, u64::MAX, 2, &mut |_| false), End::Spent);
-        assert_eq!(parallel.go_on(&csp, 50_000, 2, &mut |_| true), End::Spent);
+        let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
+        let mut parallel = ParallelSearch::new(root, &vec![1.0; csp.constraints.len()]);
+        assert_eq!(
+            parallel.continue_on_threads(&csp, u64::MAX, 2, &mut |_| false),
+            SearchOutcome::LimitReached
+        );
+        assert_eq!(
+            parallel.continue_on_threads(&csp, 50_000, 2, &mut |_| true),
+            SearchOutcome::LimitReached
+        );
         assert!(parallel.nodes() >= 50_000);
     }
 
     /// A worker that calls a function instead of searching.
-    struct Odd<F>(F);
+    struct FnWorker<F>(F);
 
-    impl<F: FnMut() -> Searched + Send> SubtreeWorker for Odd<F> {
+    impl<F: FnMut() -> SubtreeResult + Send> SubtreeWorker for FnWorker<F> {
         fn begin(&mut self, _: &[f32], _: usize) {}
 
-        fn takes(&self, _: u64) -> u64 {
+        fn task_nodes(&self, _: u64) -> u64 {
             1
         }
 
-        fn search(&mut self, _: &Node, _: u64) -> Searched {
+        fn search(&mut self, _: &Node, _: u64) -> SubtreeResult {
             (self.0)()
         }
 
@@ -430,8 +448,8 @@ mod tests {
 
     fn small() -> (Csp, ParallelSearch) {
         let csp = Csp::new(6, &(0..36).collect::<Vec<usize>>(), &[], false);
-        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
-        let weights = vec![1.0; csp.lines.len()];
+        let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
+        let weights = vec![1.0; csp.constraints.len()];
         (csp, ParallelSearch::new(root, &weights))
     }
 
@@ -440,22 +458,25 @@ mod tests {
     fn a_panicking_worker_ends_the_search() {
         let (csp, mut parallel) = small();
         let cancel = CancelToken::default();
-        let mut odd = Odd(|| panic!("as it may happen"));
-        parallel.go_on_by(&csp, u64::MAX, vec![&mut odd], &cancel, &mut |_| true);
+        let mut worker = FnWorker(|| panic!("injected panic"));
+        parallel.continue_with(&csp, u64::MAX, vec![&mut worker], &cancel, &mut |_| true);
     }
 
     #[test]
-    fn what_is_abandoned_is_searched_later() {
+    fn abandoned_subtrees_are_searched_later() {
         let (csp, mut parallel) = small();
         let cancel = CancelToken::default();
-        let mut idle = Odd(|| {
+        let mut idle = FnWorker(|| {
             while !cancel.is_abandoned() {
                 std::thread::yield_now();
             }
-            Searched::Nothing
+            SubtreeResult::Abandoned
         });
-        let end = parallel.go_on_by(&csp, u64::MAX, vec![&mut idle], &cancel, &mut |_| false);
-        assert_eq!((end, parallel.nodes()), (End::Spent, 0));
-        assert!(matches!(parallel.go_on(&csp, u64::MAX, 2, &mut |_| true), End::Found(_)));
+        let end = parallel.continue_with(&csp, u64::MAX, vec![&mut idle], &cancel, &mut |_| false);
+        assert_eq!((end, parallel.nodes()), (SearchOutcome::LimitReached, 0));
+        assert!(matches!(
+            parallel.continue_on_threads(&csp, u64::MAX, 2, &mut |_| true),
+            SearchOutcome::Found(_)
+        ));
     }
 }

@@ -2,11 +2,12 @@
 //! orbit LP.
 
 use super::cliques;
-use super::csp::{Csp, PropagationQueue};
-use super::exact::Engine;
+use super::csp::Csp;
+use super::engine::Engine;
 use super::lp_witnesses::ONE;
-use super::orbit_lp::{Answered, Multipliers, OrbitLp, Proof};
+use super::orbit_lp::{LpOutcome, Multipliers, OrbitLp, Proof};
 use super::orbits::{OrbitId, most_on_diagonals};
+use super::propagation::PropagationQueue;
 use crate::verdict::Unproven;
 
 /// The most cliques that one point may add.
@@ -22,8 +23,8 @@ impl Engine<'_> {
             if self.probe_squares()? {
                 return Ok(true);
             }
-            self.renew();
-            match self.probe_programmes()? {
+            self.update_lp();
+            match self.probe_orbits()? {
                 None => return Ok(true),
                 Some(0) => {}
                 Some(_) => continue,
@@ -54,20 +55,20 @@ impl Engine<'_> {
     pub(super) fn csp(&self) -> Csp {
         let squares = self.bounds.squares(self.orbits);
         let groups = self.bounds.groups(self.orbits);
-        Csp::new(self.orbits.n, &squares, &groups, self.question.turning)
-            .filling(self.bounds.full())
+        Csp::new(self.orbits.n, &squares, &groups, self.query.turning)
+            .with_full_diagonals(self.bounds.full())
     }
 
     /// Probes one square of each orbit with a queen: an orbit that leads to a contradiction is
     /// eliminated. Returns `true` if there is no solution.
     fn probe_squares(&mut self) -> Result<bool, Unproven> {
         let csp = self.csp();
-        let alive: Vec<OrbitId> = self.bounds.alive().collect();
-        for orbit in alive {
+        let remaining: Vec<OrbitId> = self.bounds.remaining().collect();
+        for orbit in remaining {
             // The images of a queen here attack each other.
             if csp.candidate_on(self.orbits.orbits[orbit].squares[0]).is_none() {
-                self.log.killed(self.orbits, orbit, &[]);
-                self.bounds.kill(orbit);
+                self.log.eliminated(self.orbits, orbit, &[]);
+                self.bounds.eliminate(orbit);
             }
         }
         let mut pending = PropagationQueue::default();
@@ -78,12 +79,12 @@ impl Engine<'_> {
         let mut probe = root.state.clone();
         loop {
             let mut changed = false;
-            self.look()?;
-            let alive: Vec<OrbitId> = self.bounds.alive().collect();
-            for orbit in alive {
+            self.report()?;
+            let remaining: Vec<OrbitId> = self.bounds.remaining().collect();
+            for orbit in remaining {
                 let possible = csp.candidate_on(self.orbits.orbits[orbit].squares[0]).is_some_and(
                     |candidate| {
-                        if !root.state.is_alive(candidate) {
+                        if !root.state.is_remaining(candidate) {
                             return root.placed.contains(&candidate);
                         }
                         probe.copy_from(&root.state);
@@ -94,9 +95,9 @@ impl Engine<'_> {
                     continue;
                 }
                 changed = true;
-                self.log.killed(self.orbits, orbit, &[]);
-                self.bounds.kill(orbit);
-                if csp.without(&mut root, &self.orbits.orbits[orbit].squares, &mut pending).is_err()
+                self.log.eliminated(self.orbits, orbit, &[]);
+                self.bounds.eliminate(orbit);
+                if csp.remove(&mut root, &self.orbits.orbits[orbit].squares, &mut pending).is_err()
                 {
                     self.log.refuted(&[]);
                     return Ok(true);
@@ -109,13 +110,14 @@ impl Engine<'_> {
     }
 
     /// Rebuilds the orbit LP when too many of its orbits are eliminated, and sets its bounds.
-    fn renew(&mut self) {
-        let alive = self.bounds.alive().count();
-        if self.orbit_lp.lacks(&self.bounds) || self.orbit_lp.size() > alive + alive / 3 + 8 {
-            self.programmes += self.orbit_lp.programmes;
+    fn update_lp(&mut self) {
+        let remaining = self.bounds.remaining().count();
+        if self.orbit_lp.lacks(&self.bounds) || self.orbit_lp.size() > remaining + remaining / 3 + 8
+        {
+            self.lps_solved += self.orbit_lp.lps_solved;
             self.orbit_lp = OrbitLp::new(self.orbits, &self.bounds, &self.cliques);
         }
-        self.orbit_lp.tell(&self.bounds);
+        self.orbit_lp.set_bounds(&self.bounds);
     }
 
     /// Returns the fewest queens on `level` that the orbit LP can prove, and multipliers that prove
@@ -125,13 +127,13 @@ impl Engine<'_> {
         level: usize,
         enough: u32,
     ) -> Result<(u32, Multipliers), Unproven> {
-        self.renew();
+        self.update_lp();
         let mut rounds = 0;
         loop {
-            let answered = self.orbit_lp.fewest(level, self.watch)?;
-            let (objective, values, multipliers) = match answered {
-                Answered::Infeasible(multipliers) => return Ok((0, multipliers)),
-                Answered::Optimal { objective, values, multipliers } => {
+            let outcome = self.orbit_lp.fewest(level, self.sink)?;
+            let (objective, values, multipliers) = match outcome {
+                LpOutcome::Infeasible(multipliers) => return Ok((0, multipliers)),
+                LpOutcome::Optimal { objective, values, multipliers } => {
                     (objective, values, multipliers)
                 }
             };
@@ -161,10 +163,10 @@ impl Engine<'_> {
         let floor = range.map_or(0, |range| range.0);
         while least > floor {
             self.bounds.set_range(level, Some((floor, least - step)));
-            self.orbit_lp.tell(&self.bounds);
+            self.orbit_lp.set_bounds(&self.bounds);
             let refutes = self.orbit_lp.prove(multipliers).refutes();
             self.bounds.set_range(level, range);
-            self.orbit_lp.tell(&self.bounds);
+            self.orbit_lp.set_bounds(&self.bounds);
             if refutes {
                 return least;
             }
@@ -175,20 +177,20 @@ impl Engine<'_> {
 
     /// Maximises the queens on each orbit with the orbit LP; an orbit with a maximum below 1 is
     /// eliminated. Returns the number of eliminated orbits, or `None` if there is no solution.
-    fn probe_programmes(&mut self) -> Result<Option<usize>, Unproven> {
-        let mut possible = self.possible_shown();
-        let mut deaths = 0;
+    fn probe_orbits(&mut self) -> Result<Option<usize>, Unproven> {
+        let mut possible = self.possible_orbits();
+        let mut count = 0;
         for orbit in 0..self.orbits.orbits.len() {
-            if !self.bounds.is_alive(orbit) || possible[orbit] {
+            if !self.bounds.is_remaining(orbit) || possible[orbit] {
                 continue;
             }
-            self.look()?;
-            let Some(answered) = self.orbit_lp.most(orbit, self.watch)? else { continue };
-            let multipliers = match answered {
-                Answered::Infeasible(multipliers) => multipliers,
-                Answered::Optimal { values, multipliers, .. } => {
+            self.report()?;
+            let Some(outcome) = self.orbit_lp.most(orbit, self.sink)? else { continue };
+            let multipliers = match outcome {
+                LpOutcome::Infeasible(multipliers) => multipliers,
+                LpOutcome::Optimal { values, multipliers, .. } => {
                     let most = values[orbit];
-                    note_possible(&mut possible, &values);
+                    mark_possible(&mut possible, &values);
                     self.witnesses.add(values);
                     if most >= ONE {
                         continue;
@@ -197,24 +199,24 @@ impl Engine<'_> {
                 }
             };
             let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
-            let dead: Vec<OrbitId> =
-                self.bounds.alive().filter(|&orbit| proof.kills(orbit)).collect();
-            if dead.is_empty() {
+            let eliminated: Vec<OrbitId> =
+                self.bounds.remaining().filter(|&orbit| proof.eliminates(orbit)).collect();
+            if eliminated.is_empty() {
                 continue;
             }
-            self.log.killed_by(&proof, &dead, self.orbits, &self.cliques);
-            deaths += dead.len();
-            for orbit in dead {
-                self.bounds.kill(orbit);
+            self.log.eliminated_by(&proof, &eliminated, self.orbits, &self.cliques);
+            count += eliminated.len();
+            for orbit in eliminated {
+                self.bounds.eliminate(orbit);
             }
-            self.orbit_lp.tell(&self.bounds);
-            possible = self.possible_shown();
+            self.orbit_lp.set_bounds(&self.bounds);
+            possible = self.possible_orbits();
         }
-        Ok(Some(deaths))
+        Ok(Some(count))
     }
 
     /// Returns what multipliers prove, or `None` if they prove that there is no solution; the log
-    /// then says so.
+    /// then has the proof.
     fn prove(&mut self, multipliers: &Multipliers) -> Option<Proof> {
         let proof = self.orbit_lp.prove(multipliers);
         if proof.refutes() {
@@ -229,23 +231,23 @@ impl Engine<'_> {
     /// distances found, or `None` if there is no solution.
     fn fill_diagonals(&mut self) -> Result<Option<usize>, Unproven> {
         // With quarter turns, diagonals are not constraints of the CSP.
-        if self.question.turning {
+        if self.query.turning {
             return Ok(Some(0));
         }
         let mut found = 0;
-        let mut empty = self.emptiness_shown();
-        for distance in 0..self.question.n {
+        let mut empty = self.distances_with_slack();
+        for distance in 0..self.query.n {
             if empty[distance] || self.bounds.is_full(distance) {
                 continue;
             }
-            self.look()?;
-            let Some((answered, most)) = self.orbit_lp.emptiest(distance, self.watch)? else {
+            self.report()?;
+            let Some((outcome, most)) = self.orbit_lp.emptiest(distance, self.sink)? else {
                 continue;
             };
-            let multipliers = match answered {
-                Answered::Infeasible(multipliers) => multipliers,
-                Answered::Optimal { objective, values, multipliers } => {
-                    for (empty, shown) in empty.iter_mut().zip(self.emptiness_at(&values)) {
+            let multipliers = match outcome {
+                LpOutcome::Infeasible(multipliers) => multipliers,
+                LpOutcome::Optimal { objective, values, multipliers } => {
+                    for (empty, shown) in empty.iter_mut().zip(self.has_slack_at(&values)) {
                         *empty |= shown;
                     }
                     self.witnesses.add(values);
@@ -270,10 +272,10 @@ impl Engine<'_> {
 
     /// Returns, by distance of diagonals, whether a point that satisfies the bounds and the cliques
     /// has at least one queen fewer there than diagonals.
-    fn emptiness_shown(&self) -> Vec<bool> {
-        let mut shown = vec![false; self.question.n];
-        for point in self.points_shown() {
-            for (shown, empty) in shown.iter_mut().zip(self.emptiness_at(point)) {
+    fn distances_with_slack(&self) -> Vec<bool> {
+        let mut shown = vec![false; self.query.n];
+        for point in self.known_points() {
+            for (shown, empty) in shown.iter_mut().zip(self.has_slack_at(point)) {
                 *shown |= empty;
             }
         }
@@ -282,8 +284,8 @@ impl Engine<'_> {
 
     /// Returns, by distance of diagonals, whether a point has at least one queen fewer there than
     /// diagonals.
-    fn emptiness_at(&self, point: &[f64]) -> Vec<bool> {
-        let mut on = vec![0.0; self.question.n];
+    fn has_slack_at(&self, point: &[f64]) -> Vec<bool> {
+        let mut on = vec![0.0; self.query.n];
         for (orbit, &value) in point.iter().enumerate() {
             self.orbits.diagonals_of(orbit).into_iter().for_each(|distance| on[distance] += value);
         }
@@ -297,27 +299,31 @@ impl Engine<'_> {
     /// orbit LP, whose bounds must be current. Returns the number of limits found, or `None` if
     /// there is no solution.
     fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Unproven> {
-        let mut counts = self.counts_shown();
+        let mut counts = self.known_counts();
         let mut limits = 0;
         for below in level + 1..self.orbits.levels.len() {
-            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.bounds.is_alive(orbit)) {
+            if self.orbits.levels[below]
+                .orbits
+                .iter()
+                .all(|&orbit| !self.bounds.is_remaining(orbit))
+            {
                 continue;
             }
             for at_least in [true, false] {
-                let range = self.bounds.range(below).unwrap_or((0, self.question.n as u32));
+                let range = self.bounds.range(below).unwrap_or((0, self.query.n as u32));
                 let limit = if at_least { range.0 } else { range.1 };
                 let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
                 if range.0 == range.1 || counts.iter().any(at_limit) {
                     continue;
                 }
-                self.look()?;
+                self.report()?;
                 let cost = if at_least { 1 } else { -1 };
-                let answered = self.orbit_lp.cheapest(below, cost, self.watch)?;
-                let (objective, values, multipliers) = match answered {
-                    Answered::Optimal { objective, values, multipliers } => {
+                let outcome = self.orbit_lp.cheapest(below, cost, self.sink)?;
+                let (objective, values, multipliers) = match outcome {
+                    LpOutcome::Optimal { objective, values, multipliers } => {
                         (objective, values, multipliers)
                     }
-                    Answered::Infeasible(multipliers) => {
+                    LpOutcome::Infeasible(multipliers) => {
                         if self.prove(&multipliers).is_none() {
                             return Ok(None);
                         }
@@ -353,14 +359,14 @@ impl Engine<'_> {
         mut multipliers: Multipliers,
     ) -> bool {
         let known = self.bounds.range(level);
-        let (least, most) = known.unwrap_or((0, self.question.n as u32));
+        let (least, most) = known.unwrap_or((0, self.query.n as u32));
         let (contrary, queens) = if at_least {
             ((least, found.0 - 1), found.0)
         } else {
             ((found.1 + 1, most), found.1 + 1)
         };
         self.bounds.set_range(level, Some(contrary));
-        self.orbit_lp.tell(&self.bounds);
+        self.orbit_lp.set_bounds(&self.bounds);
         self.orbit_lp.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
         let proof = self.orbit_lp.prove(&multipliers);
         let proved = proof.refutes();
@@ -369,27 +375,27 @@ impl Engine<'_> {
             self.log.refuted_by(&proof, self.orbits, &self.cliques);
         }
         self.bounds.set_range(level, if proved { Some(found) } else { known });
-        self.orbit_lp.tell(&self.bounds);
+        self.orbit_lp.set_bounds(&self.bounds);
         proved
     }
 
     /// Returns which orbits can have a queen, as far as known points show.
-    fn possible_shown(&self) -> Vec<bool> {
+    fn possible_orbits(&self) -> Vec<bool> {
         let mut possible = vec![false; self.orbits.orbits.len()];
-        self.points_shown().into_iter().for_each(|point| note_possible(&mut possible, point));
+        self.known_points().into_iter().for_each(|point| mark_possible(&mut possible, point));
         possible
     }
 
     /// Returns the known points that satisfy the bounds and the cliques.
-    fn points_shown(&self) -> Vec<&Vec<f64>> {
+    fn known_points(&self) -> Vec<&Vec<f64>> {
         let cliques: Vec<Vec<(OrbitId, f64)>> =
             self.cliques.iter().map(|clique| self.weighted(clique)).collect();
         self.witnesses.under(self.orbits, &self.bounds, &cliques).collect()
     }
 
     /// Returns the queens on each level at each of these points.
-    fn counts_shown(&self) -> Vec<Vec<f64>> {
-        self.points_shown().into_iter().map(|point| self.counts_at(point)).collect()
+    fn known_counts(&self) -> Vec<Vec<f64>> {
+        self.known_points().into_iter().map(|point| self.counts_at(point)).collect()
     }
 
     /// Returns the queens on each level at a point.
@@ -408,7 +414,7 @@ impl Engine<'_> {
 }
 
 /// Marks the orbits that have a queen at a point.
-fn note_possible(possible: &mut [bool], point: &[f64]) {
+fn mark_possible(possible: &mut [bool], point: &[f64]) {
     for (possible, &value) in possible.iter_mut().zip(point) {
         *possible |= value >= ONE;
     }
@@ -420,9 +426,9 @@ mod tests {
 
     use super::*;
     use crate::beautiful::bounds::Bounds;
-    use crate::beautiful::exact::Settled;
+    use crate::beautiful::engine::TrialOutcome;
     use crate::beautiful::orbits::Orbits;
-    use crate::beautiful::{Question, Stage};
+    use crate::beautiful::{Query, Stage};
     use crate::progress::Unobserved;
     use nqueens_proof::beautiful::prices;
     use nqueens_proof::board::{Norm, Piece, first_attack};
@@ -446,38 +452,38 @@ mod tests {
         found
     }
 
-    /// Checks that a solution satisfies the bounds.
-    fn obeys(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
-        let alive = |(row, column): (usize, &usize)| {
-            bounds.is_alive(orbits.orbit_of[row * orbits.n + column])
+    /// Returns whether a solution satisfies the bounds.
+    fn satisfies(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
+        let remaining = |(row, column): (usize, &usize)| {
+            bounds.is_remaining(orbits.orbit_of[row * orbits.n + column])
         };
         let counts = orbits.counts(columns);
         let within = |level: usize| {
             bounds.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
         };
-        columns.iter().enumerate().all(alive) && (0..orbits.levels.len()).all(within)
+        columns.iter().enumerate().all(remaining) && (0..orbits.levels.len()).all(within)
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn nothing_is_ruled_out_that_a_solution_has(
+        fn presolving_never_excludes_a_solution(
             n in 4usize..=8,
             model in any::<prop::sample::Index>(),
-            dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+            eliminated in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
             ranges in proptest::collection::vec((any::<prop::sample::Index>(), 0u32..2, 0u32..2), 0..6),
             norm in prop::sample::select(&Norm::ALL[..]),
         ) {
             let orbits = Orbits::new(n, norm);
             let solutions = oracle(n);
             let model = model.get(&solutions);
-            let mut watch = Unobserved;
-            let question = Question { n, norm, turning: false, threads: 1 };
+            let mut sink = Unobserved;
+            let query = Query { n, norm, turning: false, threads: 1 };
             let mut keep = |_: &Stage<'_>| {};
-            let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
-            for orbit in dead {
-                engine.bounds.kill(orbit.index(orbits.orbits.len()));
+            let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
+            for orbit in eliminated {
+                engine.bounds.eliminate(orbit.index(orbits.orbits.len()));
             }
             let counts = orbits.counts(model);
             for (level, below, above) in ranges {
@@ -486,16 +492,16 @@ mod tests {
                 engine.bounds.set_range(level, Some(range));
             }
             let left: Vec<&Vec<usize>> =
-                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.bounds)).collect();
+                solutions.iter().filter(|columns| satisfies(columns, &orbits, &engine.bounds)).collect();
             for level in 0..orbits.levels.len() {
-                let (bound, _) = engine.bound(level, u32::MAX).expect("nobody stops it");
+                let (bound, _) = engine.bound(level, u32::MAX).expect("not stopped");
                 let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
                 prop_assert!(fewest.is_none_or(|fewest| bound <= fewest));
             }
-            let refuted = engine.reduce().expect("nobody stops it");
+            let refuted = engine.reduce().expect("not stopped");
             prop_assert!(!refuted || left.is_empty());
             for columns in &left {
-                prop_assert!(obeys(columns, &orbits, &engine.bounds));
+                prop_assert!(satisfies(columns, &orbits, &engine.bounds));
                 let squares: Vec<usize> = (0..n).map(|row| row * n + columns[row]).collect();
                 for diagonal in engine.bounds.full().flat_map(|distance| prices::diagonals(n, distance)) {
                     let has_queen = squares.iter().any(|&square| prices::lines(n, square).contains(&diagonal));
@@ -503,14 +509,14 @@ mod tests {
                 }
             }
             if !refuted {
-                match engine.settle(1_000_000).expect("nobody stops it") {
-                    Settled::Found(columns) => {
+                match engine.settle(1_000_000).expect("not stopped") {
+                    TrialOutcome::Found(columns) => {
                         let problem = Problem::empty(Piece::Queen, n);
                         prop_assert!(Placement::check_solution(&problem, &columns).is_ok());
                         prop_assert!(left.contains(&&columns));
                     }
-                    Settled::Refuted => prop_assert!(left.is_empty()),
-                    Settled::Open => prop_assert!(false, "a million nodes are enough"),
+                    TrialOutcome::Refuted => prop_assert!(left.is_empty()),
+                    TrialOutcome::Open => prop_assert!(false, "a million nodes are enough"),
                 }
             }
         }

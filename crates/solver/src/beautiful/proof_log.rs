@@ -1,6 +1,6 @@
 //! The certificate while it is being written; [`nqueens_proof::beautiful`] defines its format.
 
-use super::orbit_lp::{Line, Proof};
+use super::orbit_lp::{Proof, RowId};
 use super::orbits::{OrbitId, Orbits};
 use nqueens_proof::beautiful::record;
 use nqueens_proof::bytes::Writer;
@@ -36,7 +36,7 @@ impl ProofLog {
         Mark { bytes: self.bytes.as_bytes().len(), cliques: self.cliques.len() }
     }
 
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    pub(super) fn roll_back(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         self.cliques.truncate(mark.cliques);
     }
@@ -45,7 +45,7 @@ impl ProofLog {
     pub(super) fn take_from(&mut self, mark: Mark) -> Vec<u8> {
         debug_assert_eq!(self.cliques.len(), mark.cliques);
         let taken = self.bytes.as_bytes()[mark.bytes..].to_vec();
-        self.back_to(mark);
+        self.roll_back(mark);
         taken
     }
 
@@ -102,7 +102,7 @@ impl ProofLog {
     }
 
     /// Writes that an orbit has no queen, proved by a tree below its first square.
-    pub(super) fn killed(&mut self, orbits: &Orbits, orbit: OrbitId, tree: &[u8]) {
+    pub(super) fn eliminated(&mut self, orbits: &Orbits, orbit: OrbitId, tree: &[u8]) {
         self.bytes.byte(record::ELIMINATED);
         self.bytes.size(orbits.orbits[orbit].squares[0]);
         self.bytes.bytes(tree);
@@ -113,17 +113,17 @@ impl ProofLog {
         self.multipliers(record::REFUTED_BY_MULTIPLIERS, proof, orbits, cliques);
     }
 
-    /// Writes that the orbits `dead` have no queens, proved by multipliers.
-    pub(super) fn killed_by(
+    /// Writes that the orbits `eliminated` have no queens, proved by multipliers.
+    pub(super) fn eliminated_by(
         &mut self,
         proof: &Proof,
-        dead: &[OrbitId],
+        eliminated: &[OrbitId],
         orbits: &Orbits,
         cliques: &[Vec<usize>],
     ) {
-        self.multipliers(record::KILLED_BY_MULTIPLIERS, proof, orbits, cliques);
-        self.bytes.size(dead.len());
-        for &orbit in dead {
+        self.multipliers(record::ELIMINATED_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.bytes.size(eliminated.len());
+        for &orbit in eliminated {
             self.bytes.size(orbits.orbits[orbit].squares[0]);
         }
     }
@@ -142,20 +142,20 @@ impl ProofLog {
     }
 
     fn multipliers(&mut self, kind: u8, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
-        for &(line, _) in &proof.multipliers {
-            if let Line::Clique(number) = line {
+        for &(id, _) in &proof.multipliers {
+            if let RowId::Clique(number) = id {
                 self.clique(number, cliques);
             }
         }
         self.bytes.byte(kind);
         self.bytes.size(proof.multipliers.len());
         let (ranks, n) = (orbits.n.div_ceil(2), orbits.n);
-        for &(line, y) in &proof.multipliers {
-            let number = match line {
-                Line::Rank(k) => k,
-                Line::Diagonal(d) => ranks + d,
-                Line::Level(level) => ranks + n + level,
-                Line::Clique(number) => {
+        for &(id, y) in &proof.multipliers {
+            let number = match id {
+                RowId::Rank(k) => k,
+                RowId::Diagonal(d) => ranks + d,
+                RowId::Level(level) => ranks + n + level,
+                RowId::Clique(number) => {
                     let written = self.cliques.iter().position(|&other| other == number);
                     ranks + n + orbits.levels.len() + written.expect("it was written above")
                 }

@@ -1,103 +1,59 @@
 //! Checkpoints: what a run has proved so far, as bytes, so that a later run can resume from it.
 //!
-//! Eight magic bytes, n, the claim and the records of [`nqueens_proof::beautiful`], followed by the
-//! SHA-256 of all of it.
+//! The content of the [envelope](crate::checkpoint): n, the claim and the records of
+//! [`nqueens_proof::beautiful`].
 
-use hmac_sha256::Hash as Sha256;
-
-use super::Question;
-use nqueens_proof::beautiful::{PartialProof, check_begun_within, claim};
+use super::Query;
+use crate::checkpoint::{self, ResumeError};
+use nqueens_proof::Meter;
+use nqueens_proof::beautiful::{PartialProof, check_partial_within, claim};
 use nqueens_proof::bytes::{Reader, Writer};
-use nqueens_proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQBEAUT\n";
 
-const CHECKSUM: usize = 32;
-
-/// The reason why a run cannot resume from some bytes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResumeError {
-    /// The bytes are not a checkpoint.
-    #[error("it is not the file of a run of beautiful")]
-    NoRun,
-    /// The checkpoint belongs to another question.
-    #[error("it is of a run for {found}, not for {wanted}")]
-    AnotherQuestion {
-        /// The question of the checkpoint.
-        found: String,
-        /// The question of this run.
-        wanted: String,
-    },
-    /// The checkpoint was altered or truncated.
-    #[error("it is damaged")]
-    Damaged,
-    /// A claim or record of the checkpoint is wrong.
-    #[error("it says what is not so: {0}")]
-    Wrong(ProofError),
-    /// The check was not completed, so the checkpoint may be correct.
-    #[error("{0}")]
-    Undecided(ProofError),
-}
-
-impl From<ProofError> for ResumeError {
-    fn from(error: ProofError) -> Self {
-        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
-    }
-}
-
 /// Creates the checkpoint of a run with an incumbent and the records proved so far.
-pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> Vec<u8> {
+pub(super) fn write(query: &Query, solution: &[usize], records: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.bytes(MAGIC);
-    writer.size(question.n);
-    writer.bytes(claim(question.norm, question.turning, Some(solution)).as_bytes());
+    writer.size(query.n);
+    writer.bytes(claim(query.norm, query.turning, Some(solution)).as_bytes());
     writer.bytes(records);
-    let mut bytes = writer.finish();
-    let checksum = Sha256::hash(&bytes);
-    bytes.extend_from_slice(&checksum);
-    bytes
+    checkpoint::seal(writer.finish())
 }
 
-/// Reads the checkpoint of a run for `question`. Every record is checked, in at most
+/// Reads the checkpoint of a run for `query`. Every record is checked, in at most
 /// [`MOST_WORK`](nqueens_proof::MOST_WORK) steps in all.
 ///
 /// # Errors
-/// The bytes are not a checkpoint for `question`, damaged or wrong, or the check takes too long.
-pub fn read(question: &Question, bytes: &[u8]) -> Result<PartialProof, ResumeError> {
-    read_within(question, bytes, &mut Meter::default())
+/// The bytes are not a checkpoint for `query`, damaged or wrong, or the check takes too long.
+pub fn read(query: &Query, bytes: &[u8]) -> Result<PartialProof, ResumeError> {
+    read_within(query, bytes, &mut Meter::default())
 }
 
 /// Reads a checkpoint like [`read`], but under a given meter.
 ///
 /// # Errors
-/// The bytes are not a checkpoint for `question`, damaged or wrong, or the meter ends the check.
+/// The bytes are not a checkpoint for `query`, damaged or wrong, or the meter ends the check.
 pub fn read_within(
-    question: &Question,
+    query: &Query,
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<PartialProof, ResumeError> {
-    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
-    let (content, checksum) = bytes.split_at(length);
-    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
-    if Sha256::hash(content)[..] != *checksum {
-        return Err(ResumeError::Damaged);
-    }
-    let mut reader = Reader::new(rest);
+    let mut reader = Reader::new(checkpoint::open(MAGIC, "beautiful", bytes)?);
     let n = reader.size(usize::MAX).map_err(|_| ResumeError::Damaged)?;
-    let another =
-        |found: String, wanted: String| Err(ResumeError::AnotherQuestion { found, wanted });
-    if n != question.n {
-        return another(format!("n = {n}"), format!("n = {}", question.n));
+    let another = |found: String, wanted: String| Err(ResumeError::WrongQuery { found, wanted });
+    if n != query.n {
+        return another(format!("n = {n}"), format!("n = {}", query.n));
     }
-    let begun = check_begun_within(n, reader.rest(), meter)?;
-    if begun.beauty.norm != question.norm {
-        return another(format!("the {} norm", begun.beauty.norm), question.norm.to_string());
+    let proof = check_partial_within(n, reader.rest(), meter)?;
+    if proof.beauty.norm != query.norm {
+        return another(format!("the {} norm", proof.beauty.norm), query.norm.to_string());
     }
-    if begun.beauty.turning != question.turning {
+    if proof.beauty.turning != query.turning {
         let among = |turning| if turning { "symmetric solutions" } else { "all solutions" };
-        return another(among(begun.beauty.turning).into(), among(question.turning).into());
+        return another(among(proof.beauty.turning).into(), among(query.turning).into());
     }
-    Ok(begun)
+    Ok(proof)
 }
 
 #[cfg(test)]
@@ -110,38 +66,39 @@ mod tests {
     use nqueens_proof::beautiful::record;
     use nqueens_proof::board::Norm;
 
-    fn question(n: usize, turning: bool) -> Question {
-        Question { n, norm: Norm::Euclidean, turning, threads: 1 }
+    fn query(n: usize, turning: bool) -> Query {
+        Query { n, norm: Norm::Euclidean, turning, threads: 1 }
     }
 
     /// Creates a checkpoint with a solution and these records, valid or not.
     fn file(n: usize, turning: bool, records: &[u8]) -> Vec<u8> {
-        let found = most_beautiful_exactly(question(n, turning), &mut Unobserved).answer.found;
-        write(&question(n, turning), &found.expect("a solution"), records)
+        let found = most_beautiful_exactly(query(n, turning), &mut Unobserved).answer.found;
+        write(&query(n, turning), &found.expect("a solution"), records)
     }
 
     #[test]
-    fn records_behind_the_last_level_are_refused() {
-        let whole =
-            most_beautiful_exactly(question(6, false), &mut Unobserved).state.expect("a solution");
-        let begun = read(&question(6, false), &whole).expect("as it was written");
+    fn records_after_the_last_level_are_refused() {
+        let whole = most_beautiful_exactly(query(6, false), &mut Unobserved)
+            .checkpoint
+            .expect("a solution");
+        let proof = read(&query(6, false), &whole).expect("intact");
         for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
-            let mut records = begun.records.clone();
+            let mut records = proof.records.clone();
             records.extend([more, 1, 0]);
-            let read = read(&question(6, false), &file(6, false, &records));
-            assert!(matches!(read, Err(ResumeError::Wrong(_))), "{read:?}");
+            let read = read(&query(6, false), &file(6, false, &records));
+            assert!(matches!(read, Err(ResumeError::Invalid(_))), "{read:?}");
         }
         // The board of size 0 has no levels at all.
-        assert!(read(&question(0, false), &write(&question(0, false), &[], &[])).is_ok());
+        assert!(read(&query(0, false), &write(&query(0, false), &[], &[])).is_ok());
         for record in 0..9 {
-            let bytes = write(&question(0, false), &[], &[record, 1, 0]);
-            assert!(read(&question(0, false), &bytes).is_err());
+            let bytes = write(&query(0, false), &[], &[record, 1, 0]);
+            assert!(read(&query(0, false), &bytes).is_err());
         }
     }
 
     proptest! {
         #[test]
-        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+        fn any_bytes_with_a_valid_checksum_are_read_or_refused(
             n in prop::sample::select(&[0usize, 1, 4, 5, 6, 8][..]),
             turning in any::<bool>(),
             known in 0usize..60,
@@ -150,24 +107,21 @@ mod tests {
         ) {
             let turning = turning && n < 6;
             // A prefix of a run's records, followed by arbitrary bytes.
-            let whole = most_beautiful_exactly(question(n, turning), &mut Unobserved).state;
-            let begun = whole.map(|whole| read(&question(n, turning), &whole).expect("as it was written").records);
-            let mut all = begun.unwrap_or_default();
+            let whole = most_beautiful_exactly(query(n, turning), &mut Unobserved).checkpoint;
+            let proof = whole.map(|whole| read(&query(n, turning), &whole).expect("intact").records);
+            let mut all = proof.unwrap_or_default();
             all.truncate(known);
             all.extend(records);
             all.extend(more);
-            if let Ok(begun) = read(&question(n, turning), &file(n, turning, &all)) {
-                prop_assert_eq!(&begun.records, &all);
+            if let Ok(proof) = read(&query(n, turning), &file(n, turning, &all)) {
+                prop_assert_eq!(&proof.records, &all);
             }
             // The same bytes in place of the claim.
             let mut writer = Writer::new();
             writer.bytes(MAGIC);
             writer.size(n);
             writer.bytes(&all);
-            let mut bytes = writer.finish();
-            let checksum = Sha256::hash(&bytes);
-            bytes.extend_from_slice(&checksum);
-            let _ = read(&question(n, turning), &bytes);
+            let _ = read(&query(n, turning), &checkpoint::seal(writer.finish()));
         }
     }
 }

@@ -10,17 +10,18 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::csp::{Conflict, Csp, Node, PropagationQueue, State};
+use super::csp::Csp;
+use super::propagation::{Conflict, Node, PropagationQueue, State};
 
 /// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum SearchOutcome {
     /// The candidates of a solution.
     Found(Vec<u32>),
     /// There is no solution; the tree proves it.
     Refuted(Vec<u8>),
     /// The nodes are used up, or the search was stopped.
-    Spent,
+    LimitReached,
 }
 
 /// A token that stops or abandons searches in progress.
@@ -51,14 +52,14 @@ impl CancelToken {
 
 /// The node limit of the first run, and the factor by which it grows at each restart.
 const FIRST_RUN: f64 = 2000.0;
-const LONGER: f64 = 1.5;
+const RUN_GROWTH: f64 = 1.5;
 /// The factor by which learned weights decay at a restart.
-const DECAY: f32 = 0.999;
+const RESTART_DECAY: f32 = 0.999;
 /// A conflict this many candidates deeper adds less weight by a factor of e.
 const DEPTH: f32 = 20.0;
 /// The number of nodes after which learned weights decay, and the factor.
-const FADE_EVERY: u64 = 64;
-const FADE: f32 = 0.99;
+const DECAY_EVERY: u64 = 64;
+const NODE_DECAY: f32 = 0.99;
 
 /// A search on one thread. Weights are kept from one run to the next.
 #[derive(Debug)]
@@ -67,10 +68,10 @@ pub(super) struct Search<'a> {
     cancel: &'a CancelToken,
     weights: Vec<f32>,
     /// The reciprocal of each weight.
-    ease: Vec<f32>,
+    reciprocals: Vec<f32>,
     states: Vec<State>,
     pending: PropagationQueue,
-    log: Vec<u8>,
+    tree: Vec<u8>,
     /// The untried candidates of the constraints on the current path, with their positions there.
     choices: Vec<(u32, u32)>,
     /// The number of candidates placed at the root.
@@ -78,7 +79,7 @@ pub(super) struct Search<'a> {
     /// Set if candidates are tried in random order.
     shuffled: bool,
     /// The number of constraints that are probed before branching: the more, the smaller the tree.
-    pub(super) ahead: usize,
+    pub(super) probed_constraints: usize,
     rng: fastrand::Rng,
     /// Nodes of all runs.
     pub(super) nodes: u64,
@@ -89,10 +90,10 @@ pub(super) struct Search<'a> {
 }
 
 /// Reads the number that [`write_number`] wrote at `at`, and advances `at` past it.
-pub(super) fn read_number(log: &[u8], at: &mut usize) -> u64 {
+pub(super) fn read_number(tree: &[u8], at: &mut usize) -> u64 {
     let mut value = 0;
     for shift in (0..).step_by(7) {
-        let byte = log[*at];
+        let byte = tree[*at];
         *at += 1;
         value |= u64::from(byte & 127) << shift;
         if byte < 128 {
@@ -103,12 +104,12 @@ pub(super) fn read_number(log: &[u8], at: &mut usize) -> u64 {
 }
 
 /// Writes a base-128 number, low digits first.
-pub(super) fn write_number(log: &mut Vec<u8>, mut value: u64) {
+pub(super) fn write_number(tree: &mut Vec<u8>, mut value: u64) {
     while value >= 128 {
-        log.push(value as u8 | 128);
+        tree.push(value as u8 | 128);
         value >>= 7;
     }
-    log.push(value as u8);
+    tree.push(value as u8);
 }
 
 impl<'a> Search<'a> {
@@ -116,15 +117,15 @@ impl<'a> Search<'a> {
         Self {
             csp,
             cancel,
-            weights: vec![1.0; csp.lines.len()],
-            ease: vec![1.0; csp.lines.len()],
+            weights: vec![1.0; csp.constraints.len()],
+            reciprocals: vec![1.0; csp.constraints.len()],
             choices: Vec::new(),
             height: 0,
             shuffled: true,
-            ahead: 0,
+            probed_constraints: 0,
             states: Vec::new(),
             pending: PropagationQueue::default(),
-            log: Vec::new(),
+            tree: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
             nodes: 0,
             limit: 0,
@@ -138,28 +139,28 @@ impl<'a> Search<'a> {
     }
 
     /// Adopts weights learned elsewhere, below a root with `height` placed candidates.
-    pub(super) fn inherit(&mut self, weights: &[f32], height: usize) {
+    pub(super) fn set_weights(&mut self, weights: &[f32], height: usize) {
         self.height = height;
         self.weights.copy_from_slice(weights);
-        self.weigh();
+        self.update_reciprocals();
     }
 
-    fn weigh(&mut self) {
-        for (ease, weight) in self.ease.iter_mut().zip(&self.weights) {
-            *ease = weight.recip();
+    fn update_reciprocals(&mut self) {
+        for (reciprocals, weight) in self.reciprocals.iter_mut().zip(&self.weights) {
+            *reciprocals = weight.recip();
         }
     }
 
-    /// Decays the learned weights to the fraction `what_stays`.
-    fn fade(&mut self, what_stays: f32) {
+    /// Multiplies what was added to the weights by `factor`.
+    fn decay(&mut self, factor: f32) {
         for weight in &mut self.weights {
-            *weight = 1.0 + (*weight - 1.0) * what_stays;
+            *weight = 1.0 + (*weight - 1.0) * factor;
         }
-        self.weigh();
+        self.update_reciprocals();
     }
 
     /// Searches below `root` for about `budget` nodes in all, with restarts.
-    pub(super) fn run(&mut self, root: &Node, budget: u64) -> End {
+    pub(super) fn run(&mut self, root: &Node, budget: u64) -> SearchOutcome {
         let end = self.nodes.saturating_add(budget);
         let mut run = FIRST_RUN;
         self.shuffled = true;
@@ -167,55 +168,55 @@ impl<'a> Search<'a> {
         loop {
             self.limit = end.min(self.nodes.saturating_add(run as u64));
             self.stopped = false;
-            self.log.clear();
+            self.tree.clear();
             self.pending.placed.clone_from(&root.placed);
             if self.descend(&root.state) {
-                return End::Found(self.pending.placed.clone());
+                return SearchOutcome::Found(self.pending.placed.clone());
             }
             if !self.stopped {
-                return End::Refuted(std::mem::take(&mut self.log));
+                return SearchOutcome::Refuted(std::mem::take(&mut self.tree));
             }
             if self.nodes >= end || self.cancel.is_stopped() {
-                return End::Spent;
+                return SearchOutcome::LimitReached;
             }
-            self.fade(DECAY);
-            run *= LONGER;
+            self.decay(RESTART_DECAY);
+            run *= RUN_GROWTH;
         }
     }
 
     /// Searches below `root` for about `budget` nodes without a restart. Returns also the open
     /// states; if there are any, the refutation tree has a hole for each.
-    pub(super) fn subtree(&mut self, root: &Node, budget: u64) -> (End, Vec<Node>) {
+    pub(super) fn subtree(&mut self, root: &Node, budget: u64) -> (SearchOutcome, Vec<Node>) {
         self.limit = self.nodes.saturating_add(budget);
         self.stopped = false;
         self.shuffled = false;
-        self.log.clear();
+        self.tree.clear();
         self.holes = Some(Vec::new());
         self.pending.placed.clone_from(&root.placed);
         let found = self.descend(&root.state);
         let holes = self.holes.take().unwrap_or_default();
         if found {
-            return (End::Found(self.pending.placed.clone()), Vec::new());
+            return (SearchOutcome::Found(self.pending.placed.clone()), Vec::new());
         }
-        (End::Refuted(std::mem::take(&mut self.log)), holes)
+        (SearchOutcome::Refuted(std::mem::take(&mut self.tree)), holes)
     }
 
-    fn learn(&mut self, Conflict(line): Conflict) {
-        if let Some(line) = line {
-            let line = usize::from(line);
+    fn learn(&mut self, Conflict(constraint): Conflict) {
+        if let Some(constraint) = constraint {
+            let constraint = usize::from(constraint);
             let depth = (self.pending.placed.len() - self.height) as f32;
-            self.weights[line] += (-depth / DEPTH).exp();
-            self.ease[line] = self.weights[line].recip();
+            self.weights[constraint] += (-depth / DEPTH).exp();
+            self.reciprocals[constraint] = self.weights[constraint].recip();
         }
     }
 
     /// Returns the constraint to branch on.
-    pub(super) fn best_line(&self, state: &State) -> usize {
+    pub(super) fn best_constraint(&self, state: &State) -> usize {
         let mut best = (f32::INFINITY, 0);
-        for (line, choices) in state.open_lines() {
-            let value = f32::from(choices) * self.ease[line];
+        for (constraint, choices) in state.open_constraints() {
+            let value = f32::from(choices) * self.reciprocals[constraint];
             if value < best.0 {
-                best = (value, line);
+                best = (value, constraint);
             }
         }
         best.1
@@ -223,20 +224,23 @@ impl<'a> Search<'a> {
 
     /// Returns the constraint to branch on after probing the candidates of the best ones: the one
     /// with the fewest surviving candidates relative to its weight.
-    fn line_ahead(&mut self, state: &State) -> usize {
-        let mut lines: Vec<(f32, usize)> = state
-            .open_lines()
-            .map(|(line, choices)| (f32::from(choices) * self.ease[line], line))
+    fn best_after_probing(&mut self, state: &State) -> usize {
+        let mut constraints: Vec<(f32, usize)> = state
+            .open_constraints()
+            .map(|(constraint, choices)| {
+                (f32::from(choices) * self.reciprocals[constraint], constraint)
+            })
             .collect();
-        lines.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        lines.truncate(self.ahead);
+        constraints.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        constraints.truncate(self.probed_constraints);
         let height = self.pending.placed.len();
         let mut probe = self.states.pop().unwrap_or_default();
         let mut best = (f32::INFINITY, 0);
-        for (_, line) in lines {
+        for (_, constraint) in constraints {
             let mut survivors = 0.0;
-            for &candidate in
-                self.csp.lines[line].iter().filter(|&&candidate| state.is_alive(candidate))
+            for &candidate in self.csp.constraints[constraint]
+                .iter()
+                .filter(|&&candidate| state.is_remaining(candidate))
             {
                 probe.copy_from(state);
                 survivors += f32::from(u8::from(
@@ -244,8 +248,8 @@ impl<'a> Search<'a> {
                 ));
                 self.pending.placed.truncate(height);
             }
-            if survivors * self.ease[line] < best.0 {
-                best = (survivors * self.ease[line], line);
+            if survivors * self.reciprocals[constraint] < best.0 {
+                best = (survivors * self.reciprocals[constraint], constraint);
             }
             if survivors == 0.0 {
                 break;
@@ -264,26 +268,30 @@ impl<'a> Search<'a> {
         self.stopped |= self.nodes >= self.limit
             || (self.nodes.is_multiple_of(1024) && self.cancel.is_stopped());
         if self.stopped {
-            self.leave(state);
+            self.leave_hole(state);
             return false;
         }
         self.nodes += 1;
-        if self.nodes.is_multiple_of(FADE_EVERY) {
-            self.fade(FADE);
+        if self.nodes.is_multiple_of(DECAY_EVERY) {
+            self.decay(NODE_DECAY);
         }
-        let line = if self.ahead > 0 { self.line_ahead(state) } else { self.best_line(state) };
-        write_number(&mut self.log, self.csp.in_tree(line));
+        let constraint = if self.probed_constraints > 0 {
+            self.best_after_probing(state)
+        } else {
+            self.best_constraint(state)
+        };
+        write_number(&mut self.tree, self.csp.in_tree(constraint));
         let first = self.choices.len();
-        let candidates = (0..).zip(self.csp.lines[line].iter().copied());
-        self.choices.extend(candidates.filter(|&(_, candidate)| state.is_alive(candidate)));
-        let mut pieces = Vec::new();
+        let candidates = (0..).zip(self.csp.constraints[constraint].iter().copied());
+        self.choices.extend(candidates.filter(|&(_, candidate)| state.is_remaining(candidate)));
+        let mut children = Vec::new();
         if self.shuffled {
             self.rng.shuffle(&mut self.choices[first..]);
         } else {
             self.choices[first..].reverse();
         }
         let height = self.pending.placed.len();
-        let begin = self.log.len();
+        let begin = self.tree.len();
         let mut child = self.states.pop().unwrap_or_default();
         let mut found = false;
         while self.choices.len() > first && !found && (!self.stopped || self.holes.is_some()) {
@@ -295,67 +303,70 @@ impl<'a> Search<'a> {
                 Err(conflict) => self.learn(conflict),
             }
             if self.shuffled {
-                pieces.push((order, self.log.len()));
+                children.push((order, self.tree.len()));
             }
         }
         self.choices.truncate(first);
         self.states.push(child);
         if self.shuffled && !found && !self.stopped {
-            self.sort_subtrees(begin, &pieces);
+            self.sort_subtrees(begin, &children);
         }
         found
     }
 
     /// Leaves a state as a hole, if holes are wanted.
-    fn leave(&mut self, state: &State) {
+    fn leave_hole(&mut self, state: &State) {
         if let Some(holes) = &mut self.holes {
-            write_number(&mut self.log, self.csp.hole as u64);
+            write_number(&mut self.tree, self.csp.hole as u64);
             holes.push(Node { state: state.clone(), placed: self.pending.placed.clone() });
         }
     }
 
-    /// Sorts the log of a node's children into the order of the children. `pieces` has the position
-    /// of each child and where its log ends.
-    fn sort_subtrees(&mut self, begin: usize, pieces: &[(u32, usize)]) {
-        if self.log.len() == begin {
+    /// Sorts the tree of a node's children into the order of the children. `children` has the
+    /// position of each child and where its tree ends.
+    fn sort_subtrees(&mut self, begin: usize, children: &[(u32, usize)]) {
+        if self.tree.len() == begin {
             return;
         }
-        let starts = std::iter::once(begin).chain(pieces.iter().map(|subtree| subtree.1));
+        let starts = std::iter::once(begin).chain(children.iter().map(|subtree| subtree.1));
         let mut ordered: Vec<(u32, usize, usize)> =
-            pieces.iter().zip(starts).map(|(&(order, end), start)| (order, start, end)).collect();
+            children.iter().zip(starts).map(|(&(order, end), start)| (order, start, end)).collect();
         if ordered.is_sorted() {
             return;
         }
         ordered.sort_unstable();
         let sorted: Vec<u8> =
-            ordered.iter().flat_map(|&(_, start, end)| &self.log[start..end]).copied().collect();
-        self.log[begin..].copy_from_slice(&sorted);
+            ordered.iter().flat_map(|&(_, start, end)| &self.tree[start..end]).copied().collect();
+        self.tree[begin..].copy_from_slice(&sorted);
     }
 }
 
-/// Finds every solution below `root`. `look` is called at each node and returns whether to go on.
-/// Returns whether the search was completed.
+/// Finds every solution below `root`. `keep_going` is called at each node and returns whether to
+/// continue. Returns whether the search was completed.
 pub(super) fn every_solution(
     csp: &Csp,
     root: &Node,
-    look: &mut dyn FnMut() -> bool,
+    keep_going: &mut dyn FnMut() -> bool,
     found: &mut dyn FnMut(&[u32]),
 ) -> bool {
-    if !look() {
+    if !keep_going() {
         return false;
     }
     if root.state.is_complete() {
         found(&root.placed);
         return true;
     }
-    let open = (0..csp.lines.len()).filter_map(|line| Some((root.state.choices(line)?, line)));
-    let Some((_, line)) = open.min() else { return true };
-    for &candidate in csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+    let open = (0..csp.constraints.len())
+        .filter_map(|constraint| Some((root.state.choices(constraint)?, constraint)));
+    let Some((_, constraint)) = open.min() else { return true };
+    for &candidate in
+        csp.constraints[constraint].iter().filter(|&&candidate| root.state.is_remaining(candidate))
+    {
         let mut pending = PropagationQueue::after(root.placed.clone());
         let mut state = root.state.clone();
         if csp.place(&mut state, candidate, &mut pending).is_ok() {
             let child = Node { state, placed: pending.placed };
-            if !every_solution(csp, &child, look, found) {
+            if !every_solution(csp, &child, keep_going, found) {
                 return false;
             }
         }

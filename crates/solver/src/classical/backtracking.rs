@@ -7,15 +7,15 @@
 
 use std::ops::ControlFlow;
 
-use super::mask::Mask;
 use super::{AnswerSink, Counter, Outcome};
+use crate::bitset::{BitSet, Words};
 use nqueens_proof::board::{Piece, Problem};
 
 /// The largest supported board: sixteen words.
 pub(super) const LARGEST: usize = 1024;
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
-    let mut counter = Counter::new(watch);
+pub(super) fn run(problem: &Problem, sink: &mut dyn AnswerSink) -> Outcome {
+    let mut counter = Counter::new(sink);
     let flow = match problem.n() {
         ..=64 => search::<1>(problem, &mut counter),
         65..=128 => search::<2>(problem, &mut counter),
@@ -28,32 +28,32 @@ pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
 /// The squares of a row that are attacked by the pieces above it.
 #[derive(Clone, Copy, Debug)]
 struct Attacks<const W: usize> {
-    columns: Mask<W>,
+    columns: Words<W>,
     /// Diagonals that lead to the next higher and to the next lower column.
-    up: Mask<W>,
-    down: Mask<W>,
+    up: Words<W>,
+    down: Words<W>,
     /// The pieces one row and two rows above, which matter for knight moves.
-    last: Mask<W>,
-    before_last: Mask<W>,
+    last: Words<W>,
+    before_last: Words<W>,
 }
 
 impl<const W: usize> Attacks<W> {
     const NONE: Self = Self {
-        columns: Mask::EMPTY,
-        up: Mask::EMPTY,
-        down: Mask::EMPTY,
-        last: Mask::EMPTY,
-        before_last: Mask::EMPTY,
+        columns: Words::EMPTY,
+        up: Words::EMPTY,
+        down: Words::EMPTY,
+        last: Words::EMPTY,
+        before_last: Words::EMPTY,
     };
 
     /// Returns the attacks on the row below if the pieces in this one are `here`.
     #[inline]
-    fn below(self, piece: Piece, n: usize, here: Mask<W>) -> Self {
+    fn below(self, piece: Piece, n: usize, here: Words<W>) -> Self {
         let columns = self.columns.or(here);
         let (up, down) = (self.up.or(here), self.down.or(here));
         let (up, down) = match piece {
-            Piece::Rook => (Mask::EMPTY, Mask::EMPTY),
-            Piece::Queen | Piece::Superqueen => (up.up(), down.down()),
+            Piece::Rook => (Words::EMPTY, Words::EMPTY),
+            Piece::Queen | Piece::Superqueen => (up.incremented(), down.decremented()),
             Piece::Toroidal => (up.rotated_up(n), down.rotated_down(n)),
         };
         Self { columns, up, down, last: here, before_last: self.last }
@@ -61,38 +61,42 @@ impl<const W: usize> Attacks<W> {
 
     /// Returns all attacked columns.
     #[inline]
-    fn all(self, piece: Piece) -> Mask<W> {
+    fn all(self, piece: Piece) -> Words<W> {
         let lines = self.columns.or(self.up).or(self.down);
         if piece != Piece::Superqueen {
             return lines;
         }
         let (near, far) = (self.last, self.before_last);
-        lines.or(near.up().up()).or(near.down().down()).or(far.up()).or(far.down())
+        lines
+            .or(near.incremented().incremented())
+            .or(near.decremented().decremented())
+            .or(far.incremented())
+            .or(far.decremented())
     }
 }
 
 /// Returns the columns of each row in which a piece may stand: not blocked and not attacked by a
 /// placed piece of another row; in the row of a placed piece, only its column.
-fn open_columns<const W: usize>(problem: &Problem) -> Vec<Mask<W>> {
+fn open_columns<const W: usize>(problem: &Problem) -> Vec<Words<W>> {
     let (piece, n) = (problem.piece(), problem.n());
-    let mut rows = vec![Mask::<W>::first(n); n];
+    let mut rows = vec![Words::<W>::below(n); n];
     for square in problem.blocked() {
-        rows[square.row] = rows[square.row].without(Mask::one(square.col));
+        rows[square.row] = rows[square.row].without(Words::one(square.col));
     }
     for square in problem.placed() {
-        let here = Mask::one(square.col);
+        let here = Words::one(square.col);
         rows[square.row] = rows[square.row].and(here);
         // Down from the piece, and up from it: attacks are symmetric.
         let start = Attacks::NONE.below(piece, n, here);
         let mut attacks = start;
         for row in &mut rows[square.row + 1..] {
             *row = row.without(attacks.all(piece));
-            attacks = attacks.below(piece, n, Mask::EMPTY);
+            attacks = attacks.below(piece, n, Words::EMPTY);
         }
         attacks = start;
         for row in rows[..square.row].iter_mut().rev() {
             *row = row.without(attacks.all(piece));
-            attacks = attacks.below(piece, n, Mask::EMPTY);
+            attacks = attacks.below(piece, n, Words::EMPTY);
         }
     }
     rows
@@ -102,7 +106,7 @@ fn search<const W: usize>(problem: &Problem, counter: &mut Counter<'_>) -> Contr
     let (piece, n) = (problem.piece(), problem.n());
     let open = open_columns::<W>(problem);
     if n == 0 {
-        return counter.watch.answer(&[]);
+        return counter.sink.answer(&[]);
     }
     if open.iter().any(|row| row.is_empty()) {
         return ControlFlow::Continue(());
@@ -123,10 +127,10 @@ fn search<const W: usize>(problem: &Problem, counter: &mut Counter<'_>) -> Contr
         counter.count()?;
         columns[row] = col;
         if row + 1 == n {
-            counter.watch.answer(&columns)?;
+            counter.sink.answer(&columns)?;
             continue;
         }
-        attacks[row + 1] = attacks[row].below(piece, n, Mask::one(col));
+        attacks[row + 1] = attacks[row].below(piece, n, Words::one(col));
         row += 1;
         left[row] = open[row].without(attacks[row].all(piece));
     }

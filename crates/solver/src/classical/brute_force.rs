@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
-    let mut counter = Counter::new(watch);
+pub(super) fn run(problem: &Problem, sink: &mut dyn AnswerSink) -> Outcome {
+    let mut counter = Counter::new(sink);
     let flow = try_all(problem, &mut counter);
     counter.outcome(flow)
 }
@@ -18,7 +18,7 @@ fn try_all(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow<()> {
     loop {
         counter.count()?;
         if is_valid(problem, &columns) {
-            counter.watch.answer(&columns)?;
+            counter.sink.answer(&columns)?;
         }
         if !advance(&mut columns) {
             return ControlFlow::Continue(());

@@ -1,9 +1,9 @@
-//! The recursive construction of the textbooks: the ways to fill k columns are the ways to fill k -
-//! 1 columns, each extended by a piece in every safe row of column k. Columns from left to right,
-//! rows from top to bottom.
+//! The textbook recursion: the ways to fill k columns are the ways to fill k - 1 columns, each
+//! extended by a piece in every safe row of column k. Columns are filled from left to right, rows
+//! from top to bottom.
 //!
-//! The textbooks hold all solutions of k - 1 columns at once. Here each one is extended as soon as
-//! it is found, which yields the same solutions in the same order but holds only one at a time.
+//! The textbooks keep all solutions of k - 1 columns in memory. Here each one is extended as soon
+//! as it is found, which yields the same solutions in the same order but holds only one at a time.
 //!
 //! Abelson and Sussman, *Structure and Interpretation of Computer Programs*, 2nd edition, exercise
 //! 2.42.
@@ -13,20 +13,20 @@ use std::ops::ControlFlow;
 use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
-    let mut counter = Counter::new(watch);
+pub(super) fn run(problem: &Problem, sink: &mut dyn AnswerSink) -> Outcome {
+    let mut counter = Counter::new(sink);
     let flow = filled(problem, problem.n(), &mut counter, &mut |counter, pieces| {
         let mut columns = vec![0; pieces.len()];
         for piece in pieces {
             columns[piece.row] = piece.col;
         }
-        counter.watch.answer(&columns)
+        counter.sink.answer(&columns)
     });
     counter.outcome(flow)
 }
 
-/// A visitor of fillings of some columns: the pieces, one in each column, from left to right. It
-/// must leave them unchanged.
+/// Called with each way to fill the first columns: the pieces, one in each column, from left to
+/// right. It must leave them unchanged.
 type Visit<'a> = dyn FnMut(&mut Counter<'_>, &mut Vec<Square>) -> ControlFlow<()> + 'a;
 
 /// Visits every way to fill the first `k` columns.

@@ -15,13 +15,13 @@ use nqueens_proof::board::Square;
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     row: usize,
-    columns: Taken,
+    columns: OccupiedLines,
     /// By column + row.
-    sums: Taken,
+    sums: OccupiedLines,
     /// The main diagonal and the diagonals right of it, by column - row.
-    right: Taken,
+    right: OccupiedLines,
     /// The diagonals left of it, by row - column - 1.
-    left: Taken,
+    left: OccupiedLines,
 }
 
 impl Iterator for Greedy {
@@ -60,13 +60,13 @@ impl Greedy {
 
 /// The set of occupied lines among 0, 1, 2, …
 #[derive(Clone, Debug, Default)]
-struct Taken {
+struct OccupiedLines {
     lines: Vec<bool>,
     /// The least line that is not occupied.
     first_free: usize,
 }
 
-impl Taken {
+impl OccupiedLines {
     fn is_free(&self, line: usize) -> bool {
         !self.lines.get(line).is_some_and(|&taken| taken)
     }
@@ -85,10 +85,10 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nqueens_proof::board::{Lines, Piece};
+    use nqueens_proof::board::{OccupiedLines, Piece};
 
     #[test]
-    fn the_first_terms_are_those_of_the_encyclopedia() {
+    fn the_first_terms_equal_the_published_ones() {
         let columns: Vec<usize> = Greedy::default().take(28).map(|queen| queen.col + 1).collect();
         assert_eq!(
             columns,
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_queens_attack_none() {
-        let mut lines = Lines::new(Piece::Queen, usize::MAX);
+    fn a_hundred_thousand_queens_do_not_attack_each_other() {
+        let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
         for (row, queen) in Greedy::default().take(100_000).enumerate() {
             assert_eq!(queen.row, row);
             assert!(lines.add(queen), "{queen}");

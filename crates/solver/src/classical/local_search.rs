@@ -22,38 +22,38 @@ use super::{AnswerSink, Ending, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
 /// Number of random columns tried for a queen of the start so that it attacks none before it.
-const TRIES_A_ROW: usize = 100;
+const TRIES_PER_ROW: usize = 100;
 /// Number of columns examined between two reports to the answer sink: a few milliseconds.
-const COLUMNS_A_LOOK: usize = 1 << 22;
+const COLUMNS_PER_REPORT: usize = 1 << 22;
 
 /// Returns the number of moves from one start.
 const fn moves_from_a_start(n: usize) -> u64 {
     100 + 10 * n as u64
 }
 
-pub(super) fn run(problem: &Problem, seed: u64, moves: u64, watch: &mut dyn AnswerSink) -> Outcome {
+pub(super) fn run(problem: &Problem, seed: u64, moves: u64, sink: &mut dyn AnswerSink) -> Outcome {
     let Some(board) = Board::new(problem) else {
         return Outcome::new(Ending::Exhausted, 0);
     };
     let mut search =
-        Search { board, rng: Rng::with_seed(seed), watch, moves: 0, columns_looked_at: 0 };
+        Search { board, rng: Rng::with_seed(seed), sink, moves: 0, columns_examined: 0 };
     let mut best: Option<Vec<Option<usize>>> = None;
     let ending = loop {
         search.start();
         let until = search.moves.saturating_add(moves_from_a_start(problem.n())).min(moves);
         let repair = search.repair(until);
         if repair == Repair::Solved {
-            let ending = if search.watch.answer(&search.board.queens).is_break() {
+            let ending = if search.sink.answer(&search.board.queens).is_break() {
                 Ending::Stopped
             } else {
                 Ending::GaveUp
             };
             return Outcome::new(ending, search.moves);
         }
-        let apart = search.board.apart();
+        let non_attacking = search.board.non_attacking();
         let queens = |columns: &[Option<usize>]| columns.iter().flatten().count();
-        if best.as_ref().is_none_or(|best| queens(best) < queens(&apart)) {
-            best = Some(apart);
+        if best.as_ref().is_none_or(|best| queens(best) < queens(&non_attacking)) {
+            best = Some(non_attacking);
         }
         match repair {
             Repair::Interrupted => break Ending::Stopped,
@@ -138,7 +138,7 @@ impl<'a> Board<'a> {
 
     /// Returns the column in each row of the placed queens and, from top to bottom, of those others
     /// that attack no earlier queen. Afterwards only these queens are counted on the lines.
-    fn apart(&mut self) -> Vec<Option<usize>> {
+    fn non_attacking(&mut self) -> Vec<Option<usize>> {
         self.clear();
         self.put_fixed();
         let stays = |board: &mut Self, row: usize| {
@@ -197,10 +197,10 @@ impl<'a> Board<'a> {
 struct Search<'a> {
     board: Board<'a>,
     rng: Rng,
-    watch: &'a mut dyn AnswerSink,
+    sink: &'a mut dyn AnswerSink,
     moves: u64,
     /// Number of columns examined since the last report.
-    columns_looked_at: usize,
+    columns_examined: usize,
 }
 
 impl Search<'_> {
@@ -222,7 +222,7 @@ impl Search<'_> {
                     && blocked.binary_search(&Square::new(row, col)).is_err()
             };
             // There are at least as many free columns as remaining rows.
-            let mut tries = (0..TRIES_A_ROW).map(|_| rng.usize(0..columns.len()));
+            let mut tries = (0..TRIES_PER_ROW).map(|_| rng.usize(0..columns.len()));
             match tries.find(|&i| is_free(columns[i])) {
                 Some(i) => board.put(row, columns.swap_remove(i)),
                 None => later.push(row),
@@ -236,10 +236,10 @@ impl Search<'_> {
 
     /// Moves attacked queens until none is left, or until `until` moves were made in all.
     fn repair(&mut self, until: u64) -> Repair {
-        let mut suspects = Suspects::of(&self.board);
-        while let Some((chosen, row)) = suspects.choose(&mut self.rng) {
+        let mut candidates = Candidates::of(&self.board);
+        while let Some((chosen, row)) = candidates.choose(&mut self.rng) {
             if !self.board.is_attacked(row) {
-                suspects.clear(chosen);
+                candidates.clear(chosen);
                 continue;
             }
             if self.moves >= until {
@@ -256,37 +256,37 @@ impl Search<'_> {
                 let queens = self.board.queens.iter().enumerate();
                 queens
                     .filter(|&(other, &queen)| attacks(other, queen))
-                    .for_each(|(other, _)| suspects.add(other));
+                    .for_each(|(other, _)| candidates.add(other));
             }
-            if self.look().is_break() {
+            if self.report().is_break() {
                 return Repair::Interrupted;
             }
         }
         Repair::Solved
     }
 
-    fn look(&mut self) -> ControlFlow<()> {
-        self.columns_looked_at += self.board.n;
-        if self.columns_looked_at < COLUMNS_A_LOOK {
+    fn report(&mut self) -> ControlFlow<()> {
+        self.columns_examined += self.board.n;
+        if self.columns_examined < COLUMNS_PER_REPORT {
             return ControlFlow::Continue(());
         }
-        self.columns_looked_at = 0;
-        self.watch.look(self.moves)
+        self.columns_examined = 0;
+        self.sink.report(self.moves)
     }
 }
 
 /// All attacked queens that may move, and some that are no longer attacked.
-struct Suspects {
+struct Candidates {
     rows: Vec<usize>,
     /// True if a row must not be added: it is in `rows`, or its queen never moves.
     known: Vec<bool>,
 }
 
-impl Suspects {
+impl Candidates {
     fn of(board: &Board<'_>) -> Self {
-        let mut suspects = Self { rows: Vec::new(), known: board.fixed.clone() };
-        (0..board.n).filter(|&row| board.is_attacked(row)).for_each(|row| suspects.add(row));
-        suspects
+        let mut candidates = Self { rows: Vec::new(), known: board.fixed.clone() };
+        (0..board.n).filter(|&row| board.is_attacked(row)).for_each(|row| candidates.add(row));
+        candidates
     }
 
     fn add(&mut self, row: usize) {

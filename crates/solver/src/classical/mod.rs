@@ -1,6 +1,6 @@
 //! The classical methods that place pieces, each as in the literature, behind one interface: they
 //! pass their answers one by one to an [`AnswerSink`], report the amount of work, and stop when it
-//! says so. None of them checks its own answers: [`nqueens_proof::board::Placement`] does that,
+//! breaks. None of them checks its own answers: [`nqueens_proof::board::Placement`] does that,
 //! independently of all of them.
 //!
 //! | method | answers | unit of work |
@@ -27,17 +27,17 @@
 //!         self.0 = Some(columns.to_vec());
 //!         ControlFlow::Break(())
 //!     }
-//!     fn look(&mut self, _tried: u64) -> ControlFlow<()> {
+//!     fn report(&mut self, _tried: u64) -> ControlFlow<()> {
 //!         ControlFlow::Continue(())
 //!     }
 //! }
 //!
 //! let board = Problem::empty(Piece::Queen, 8);
-//! let mut watch = First(None);
-//! Method::Backtracking.run(&board, &mut watch)?;
-//! let columns = watch.0.unwrap();
+//! let mut sink = First(None);
+//! Method::Backtracking.run(&board, &mut sink)?;
+//! let columns = sink.0.unwrap();
 //! assert_eq!(columns, [0, 4, 7, 5, 2, 6, 1, 3]);
-//! // What a method says is believed once this has seen it.
+//! // The checker validates the answer, independently of the method.
 //! Placement::check_solution(&board, &columns)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -48,7 +48,6 @@ pub mod closed_form;
 mod columns;
 pub mod greedy;
 mod local_search;
-mod mask;
 mod placements;
 
 pub use placements::placements;
@@ -67,7 +66,7 @@ pub trait AnswerSink {
 
     /// Receives, many times a second, the number of nodes, configurations or moves
     /// ([`Method::unit`]) tried so far. Returning [`ControlFlow::Break`] ends the search.
-    fn look(&mut self, tried: u64) -> ControlFlow<()>;
+    fn report(&mut self, tried: u64) -> ControlFlow<()>;
 }
 
 /// The outcome of a search.
@@ -220,21 +219,21 @@ impl Method {
         }
     }
 
-    /// Searches, and passes the answers to `watch` one by one.
+    /// Searches, and passes the answers to `sink` one by one.
     ///
     /// # Errors
     /// As for [`Self::suits`].
-    pub fn run(self, problem: &Problem, watch: &mut dyn AnswerSink) -> Result<Outcome, Unsuitable> {
+    pub fn run(self, problem: &Problem, sink: &mut dyn AnswerSink) -> Result<Outcome, Unsuitable> {
         self.suits(problem)?;
         if problem.conflict().is_some() {
             return Ok(Outcome::new(Ending::Exhausted, 0));
         }
         Ok(match self {
-            Self::Formula => closed_form::run(problem.n(), watch),
-            Self::Backtracking => backtracking::run(problem, watch),
-            Self::LocalSearch { seed, moves } => local_search::run(problem, seed, moves, watch),
-            Self::BruteForce => brute_force::run(problem, watch),
-            Self::Columns => columns::run(problem, watch),
+            Self::Formula => closed_form::run(problem.n(), sink),
+            Self::Backtracking => backtracking::run(problem, sink),
+            Self::LocalSearch { seed, moves } => local_search::run(problem, seed, moves, sink),
+            Self::BruteForce => brute_force::run(problem, sink),
+            Self::Columns => columns::run(problem, sink),
         })
     }
 }
@@ -258,24 +257,24 @@ impl FromStr for Method {
 
 /// Counts the work, and reports it to the answer sink from time to time.
 struct Counter<'a> {
-    watch: &'a mut dyn AnswerSink,
+    sink: &'a mut dyn AnswerSink,
     tried: u64,
 }
 
 impl<'a> Counter<'a> {
     /// Number of tries between two reports. They take less than a tenth of a second with every
     /// method.
-    const TRIES_A_LOOK: u64 = 1 << 12;
+    const TRIES_PER_REPORT: u64 = 1 << 12;
 
-    fn new(watch: &'a mut dyn AnswerSink) -> Self {
-        Self { watch, tried: 0 }
+    fn new(sink: &'a mut dyn AnswerSink) -> Self {
+        Self { sink, tried: 0 }
     }
 
     #[inline]
     fn count(&mut self) -> ControlFlow<()> {
         self.tried += 1;
-        if self.tried.is_multiple_of(Self::TRIES_A_LOOK) {
-            self.watch.look(self.tried)
+        if self.tried.is_multiple_of(Self::TRIES_PER_REPORT) {
+            self.sink.report(self.tried)
         } else {
             ControlFlow::Continue(())
         }

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_values_are_those_of_the_encyclopedia() {
+    fn the_first_values_equal_the_published_ones() {
         let values: Vec<String> = (0..=8).map(|n| placements(n).to_string()).collect();
         assert_eq!(
             values,

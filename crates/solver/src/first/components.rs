@@ -8,8 +8,9 @@
 //! boards after 22 to 24 queens are refuted, with and without components: 1,775,738 and more than 8
 //! million, 124,328 and 2,041,615, 128,798 and more than 8 million.
 
-use super::bitset::{Set, Width};
 use super::residual::Residual;
+use super::width::Width;
+use crate::bitset::BitSet;
 
 /// Cells with a greater LP value count as used.
 const USED: f64 = 1e-6;
@@ -23,13 +24,15 @@ const SMALLEST: usize = 5;
 pub(super) struct Components(Vec<u128>);
 
 impl Components {
-    /// Finds the blocks of a whole board. `liking` is the LP value of each cell, by row × n +
+    /// Finds the blocks of a whole board. `lp_values` is the LP value of each cell, by row × n +
     /// column. The remaining rows are the block with the most remaining cells and the rows that are
     /// in no block.
-    pub(super) fn new<W: Width>(board: &Residual<'_, W>, liking: &[f64]) -> Self {
+    pub(super) fn new<W: Width>(board: &Residual<'_, W>, lp_values: &[f64]) -> Self {
         let used = |row: usize| {
-            let cells =
-                board.alive(row).iter().filter(|column| liking[row * board.n() + column] > USED);
+            let cells = board
+                .remaining(row)
+                .iter()
+                .filter(|column| lp_values[row * board.n() + column] > USED);
             cells.fold(W::Columns::EMPTY, |used, column| used.or(W::Columns::one(column)))
         };
         // Sets of rows with their columns.
@@ -45,11 +48,12 @@ impl Components {
             });
             parts.push(part);
         }
-        let mut blocks: Vec<W::Columns> =
+        let mut components: Vec<W::Columns> =
             parts.into_iter().map(|(rows, _)| rows).filter(|rows| rows.len() >= SMALLEST).collect();
-        blocks.sort_by_key(|rows| rows.iter().map(|row| board.alive(row).len()).sum::<usize>());
-        blocks.pop();
-        Self(blocks.into_iter().map(|rows| rows.bits_from(0)).collect())
+        components
+            .sort_by_key(|rows| rows.iter().map(|row| board.remaining(row).len()).sum::<usize>());
+        components.pop();
+        Self(components.into_iter().map(|rows| rows.bits_from(0)).collect())
     }
 
     /// Returns the open rows of the first block that has any, or all open rows.
@@ -58,7 +62,7 @@ impl Components {
         let rows = self
             .0
             .iter()
-            .map(|block| board.rows().and(W::Columns::of_bits(block >> board.corner().row)));
+            .map(|block| board.rows().and(W::Columns::from_bits(block >> board.corner().row)));
         let mut rows = rows;
         rows.find(|rows| !rows.is_empty()).unwrap_or(board.rows())
     }
@@ -72,27 +76,27 @@ impl Components {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first::bitset::Width64x64;
+    use crate::first::width::Width64x64;
     use nqueens_proof::board::Square;
 
     #[test]
-    fn rows_that_share_columns_are_of_one_block_and_the_smaller_block_comes_first() {
+    fn rows_that_share_columns_form_a_block_and_the_smaller_block_comes_first() {
         let n = 14;
         let board = Residual::<Width64x64>::new(n, &[]);
-        let mut liking = vec![0.0; n * n];
+        let mut lp_values = vec![0.0; n * n];
         assert_eq!(
-            Components::new(&board, &liking),
+            Components::new(&board, &lp_values),
             Components::default(),
             "single rows are no blocks"
         );
         // Rows 0 to 5 share the columns from 8 on, the others the columns below 8.
         for row in 0..n {
             let columns = if row < 6 { 8..n } else { 0..8 };
-            columns.for_each(|column| liking[row * n + column] = 0.1);
+            columns.for_each(|column| lp_values[row * n + column] = 0.1);
         }
-        let blocks = Components::new(&board, &liking);
-        assert_eq!(blocks.rows(), [[0, 1, 2, 3, 4, 5]]);
-        assert_eq!(blocks.first(&board).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        let components = Components::new(&board, &lp_values);
+        assert_eq!(components.rows(), [[0, 1, 2, 3, 4, 5]]);
+        assert_eq!(components.first(&board).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
 
         // The same in a window that starts further down.
         let placed: Vec<Square> =
@@ -101,11 +105,11 @@ mod tests {
         let window = rest.window();
         let rest: Residual<'_, Width64x64> = rest.within(&window, &[]);
         assert_eq!(rest.corner().row, 5);
-        assert_eq!(blocks.first(&rest).iter().collect::<Vec<_>>(), [0]);
+        assert_eq!(components.first(&rest).iter().collect::<Vec<_>>(), [0]);
 
         // A common column merges the two blocks.
-        liking[8] = 0.1;
-        liking[6 * n + 8] = 0.1;
-        assert_eq!(Components::new(&board, &liking), Components::default());
+        lp_values[8] = 0.1;
+        lp_values[6 * n + 8] = 0.1;
+        assert_eq!(Components::new(&board, &lp_values), Components::default());
     }
 }

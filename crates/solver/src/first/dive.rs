@@ -8,11 +8,11 @@
 
 use fastrand::Rng;
 
-use super::bitset::Width;
 use super::components::Components;
-use super::in_order::Task;
+use super::concurrent_queries::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
+use super::width::Width;
 use super::window::{self, Search};
 
 /// Nodes of the shortest dive.
@@ -25,24 +25,24 @@ const NOISE: f64 = 0.5;
 /// Sizes of lines are multiplied by a random factor from 1 to 1 plus this.
 const ROWS_NOISE: f64 = 0.1;
 
-/// Looks for a completion of `board`, which is open, with at most `nodes` nodes. `liking` is the LP
-/// value of each cell, by row × n + column. Updates `weights`; fills the components in `blocks` one
-/// after the other.
+/// Looks for a completion of `board`, which is open, with at most `nodes` nodes. `lp_values` is the
+/// LP value of each cell, by row × n + column. Updates `weights`; fills the blocks in `components`
+/// one after the other.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
-    liking: &[f64],
+    lp_values: &[f64],
     nodes: u64,
-    (weights, blocks, random): (&mut Weights, &Components, &mut Rng),
+    (weights, components, random): (&mut Weights, &Components, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
-    window::search(board, Dives { liking, nodes, weights, blocks, random, task })
+    window::search(board, Dives { lp_values, nodes, weights, components, random, task })
 }
 
 struct Dives<'a> {
-    liking: &'a [f64],
+    lp_values: &'a [f64],
     nodes: u64,
     weights: &'a mut Weights,
-    blocks: &'a Components,
+    components: &'a Components,
     random: &'a mut Rng,
     task: Task<'a>,
 }
@@ -56,9 +56,14 @@ impl Search for Dives<'_> {
         while self.nodes > 0 && !self.task.is_stopped() {
             dives += 1;
             let length = self.nodes.min(SHORTEST * luby(dives));
-            let Self { liking, blocks, .. } = self;
-            let mut dive =
-                Dive { liking, weights: self.weights, blocks, random: self.random, left: length };
+            let Self { lp_values, components, .. } = self;
+            let mut dive = Dive {
+                lp_values,
+                weights: self.weights,
+                components,
+                random: self.random,
+                left: length,
+            };
             let found = dive.go_on(&board, state);
             let left = dive.left;
             self.task.add_nodes(length - left);
@@ -85,9 +90,9 @@ fn luby(mut k: u64) -> u64 {
 }
 
 struct Dive<'a> {
-    liking: &'a [f64],
+    lp_values: &'a [f64],
     weights: &'a mut Weights,
-    blocks: &'a Components,
+    components: &'a Components,
     random: &'a mut Rng,
     /// Nodes left.
     left: u64,
@@ -112,13 +117,13 @@ impl Dive<'_> {
         }
         self.left -= 1;
         let noise = || 1.0 + ROWS_NOISE * self.random.f64();
-        let branch = self.weights.choose(board, branch, self.blocks, noise);
+        let branch = self.weights.choose(board, branch, self.components, noise);
         let (n, corner) = (board.n(), board.corner());
         let mut cells: Vec<(f64, usize, usize)> = board
             .cells(branch)
             .map(|(row, column)| {
-                let liking = self.liking[(corner.row + row) * n + corner.col + column];
-                (liking + NOISE * self.random.f64(), row, column)
+                let lp_values = self.lp_values[(corner.row + row) * n + corner.col + column];
+                (lp_values + NOISE * self.random.f64(), row, column)
             })
             .collect();
         cells.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -139,7 +144,7 @@ mod tests {
     use super::luby;
 
     #[test]
-    fn lengths_are_those_of_luby() {
+    fn lengths_follow_the_luby_sequence() {
         let lengths: Vec<u64> = (1..=15).map(luby).collect();
         assert_eq!(lengths, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
     }

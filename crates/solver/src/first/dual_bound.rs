@@ -19,10 +19,11 @@
 //! The multipliers come from the duals of a linear relaxation in floating point. [`DualBound::new`]
 //! makes them valid in integers, whatever they are.
 
-use super::bitset::{Set, Width};
 use super::knapsack::{Diagonals, Knapsack};
 use super::residual::Residual;
+use super::width::Width;
 use super::window::Window;
+use crate::bitset::BitSet;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::Multipliers;
 
@@ -57,7 +58,7 @@ impl<W: Width> DualBound<W> {
     ) -> Option<(Self, Slack)> {
         let n = board.n();
         let (rows, columns) = repaired(board, multipliers);
-        let mut budget = Self {
+        let mut dual_bound = Self {
             rows,
             columns,
             diagonals: multipliers.diagonals.clone(),
@@ -66,51 +67,53 @@ impl<W: Width> DualBound<W> {
             affordable: Vec::new(),
             heavy: Vec::new(),
         };
-        let lines = budget.rows.iter().chain(&budget.columns).sum::<i64>();
-        let mut room = Slack { left: lines, credit: [0; 2] };
+        let lines = dual_bound.rows.iter().chain(&dual_bound.columns).sum::<i64>();
+        let mut slack = Slack { left: lines, credit: [0; 2] };
         let mut with = [Vec::new(), Vec::new()];
         for (direction, with) in with.iter_mut().enumerate() {
-            let weights = budget.weights(direction);
+            let weights = dual_bound.weights(direction);
             let all: i64 = board.diagonals()[direction].iter().map(|line| weights[line]).sum();
             let sets = Sets::new(board, multipliers, direction);
             let weight;
             (weight, *with) = sets.weights(knapsack, weights.len())?;
-            room.left += weight;
-            room.credit[direction] = all - weight;
+            slack.left += weight;
+            slack.credit[direction] = all - weight;
         }
-        if room.left < 0 {
+        if slack.left < 0 {
             return None;
         }
-        budget.step = room.left / (LEVELS as i64 - 1) + 1;
-        budget.affordable = vec![W::NO_ROWS; LEVELS + 1];
+        dual_bound.step = slack.left / (LEVELS as i64 - 1) + 1;
+        dual_bound.affordable = vec![W::NO_ROWS; LEVELS + 1];
         for row in board.rows().iter() {
-            for column in board.alive(row).iter() {
+            for column in board.remaining(row).iter() {
                 let (falling, rising) = (with[0][column + n - 1 - row], with[1][row + column]);
                 if falling < 0
                     || rising < 0
-                    || lines + falling + rising < budget.cost(n, row, column)
+                    || lines + falling + rising < dual_bound.cost(n, row, column)
                 {
                     continue;
                 }
-                let level = budget.level(budget.cost(n, row, column));
-                let cells = &mut budget.affordable[level].as_mut()[row];
+                let level = dual_bound.level(dual_bound.cost(n, row, column));
+                let cells = &mut dual_bound.affordable[level].as_mut()[row];
                 *cells = cells.or(W::Columns::one(column));
             }
         }
         for level in 0..LEVELS {
-            let below = budget.affordable[level];
-            let cells = budget.affordable[level + 1].as_mut().iter_mut().zip(below.as_ref());
+            let below = dual_bound.affordable[level];
+            let cells = dual_bound.affordable[level + 1].as_mut().iter_mut().zip(below.as_ref());
             cells.for_each(|(cells, &below)| *cells = cells.or(below));
         }
         let heavier = |weights: &[i64], level: usize| {
             let heavy =
-                weights.iter().enumerate().filter(|&(_, &weight)| budget.level(weight) > level);
+                weights.iter().enumerate().filter(|&(_, &weight)| dual_bound.level(weight) > level);
             heavy.fold(W::Diagonals::EMPTY, |set, (i, _)| set.or(W::Diagonals::one(i)))
         };
-        budget.heavy = (0..=LEVELS)
-            .map(|level| [heavier(&budget.diagonals, level), heavier(&budget.antidiagonals, level)])
+        dual_bound.heavy = (0..=LEVELS)
+            .map(|level| {
+                [heavier(&dual_bound.diagonals, level), heavier(&dual_bound.antidiagonals, level)]
+            })
             .collect();
-        Some((budget, room))
+        Some((dual_bound, slack))
     }
 
     /// Restricts the bound to a window of a board of this height.
@@ -121,10 +124,15 @@ impl<W: Width> DualBound<W> {
         let affordable = self.affordable.iter().map(|cells| {
             let mut moved = V::NO_ROWS;
             let rows = &cells.as_ref()[row..row + window.height];
-            moved.as_mut().iter_mut().zip(rows).for_each(|(to, cells)| *to = cells.moved_down(col));
+            moved
+                .as_mut()
+                .iter_mut()
+                .zip(rows)
+                .for_each(|(to, cells)| *to = cells.shifted_down(col));
             moved
         });
-        let heavy = |of: &[W::Diagonals; 2]| [of[0].moved_down(falling), of[1].moved_down(rising)];
+        let heavy =
+            |of: &[W::Diagonals; 2]| [of[0].shifted_down(falling), of[1].shifted_down(rising)];
         DualBound {
             rows: part(&self.rows, row, window.height),
             columns: part(&self.columns, col, window.width),
@@ -153,8 +161,8 @@ impl<W: Width> DualBound<W> {
 
     /// Returns the level of a slack: the least level with slack ≤ level × step, at most [`LEVELS`].
     #[inline]
-    pub(super) fn level(&self, room: i64) -> usize {
-        (((room + self.step - 1) / self.step) as usize).min(LEVELS)
+    pub(super) fn level(&self, slack: i64) -> usize {
+        (((slack + self.step - 1) / self.step) as usize).min(LEVELS)
     }
 
     /// Returns the cells that a slack of this level permits, by row.
@@ -165,9 +173,10 @@ impl<W: Width> DualBound<W> {
 
     /// Returns the diagonals of each direction that must be used.
     #[inline]
-    pub(super) fn heavy(&self, room: &Slack) -> [W::Diagonals; 2] {
-        [0, 1]
-            .map(|direction| self.heavy[self.level(room.left + room.credit[direction])][direction])
+    pub(super) fn heavy(&self, slack: &Slack) -> [W::Diagonals; 2] {
+        [0, 1].map(|direction| {
+            self.heavy[self.level(slack.left + slack.credit[direction])][direction]
+        })
     }
 }
 
@@ -237,10 +246,10 @@ impl Sets {
             0 => (&multipliers.diagonals, board.n() as i32 - 1, columns - rows),
             _ => (&multipliers.antidiagonals, 0, rows + columns),
         };
-        let alive = board.diagonals()[direction];
+        let remaining = board.diagonals()[direction];
         let diagonals = Diagonals {
-            places: alive.iter().map(|line| line as i32 - zero).collect(),
-            weights: alive.iter().map(|line| weights[line] as i32).collect(),
+            places: remaining.iter().map(|line| line as i32 - zero).collect(),
+            weights: remaining.iter().map(|line| weights[line] as i32).collect(),
         };
         Self { diagonals, count: board.rows().len(), sum, zero }
     }
@@ -272,11 +281,11 @@ pub(super) fn repaired<W: Width>(
     };
     for row in board.rows().iter() {
         let cost = |column: usize| multipliers.columns[column] + diagonals(row, column);
-        rows[row] = -board.alive(row).iter().map(cost).min().unwrap_or(0);
+        rows[row] = -board.remaining(row).iter().map(cost).min().unwrap_or(0);
     }
     let mut least = vec![i64::MAX; n];
     for row in board.rows().iter() {
-        for column in board.alive(row).iter() {
+        for column in board.remaining(row).iter() {
             let cost = rows[row] + multipliers.columns[column] + diagonals(row, column);
             least[column] = least[column].min(cost);
         }

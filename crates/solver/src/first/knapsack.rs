@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_sets_are_those_of_trying_all_of_them() {
+    fn the_heaviest_sets_equal_those_of_exhaustive_search() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut knapsack = Knapsack::default();
         let (mut sets, mut none) = (0, 0);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::LARGEST;
-use super::in_order::{Control, Event, Question, Wanted, ask};
-use super::query::{Outcome, QuerySolver, query_solver};
+use super::concurrent_queries::{Control, Event, PrefixQuery, Wanted, run_queries};
+use super::query::{QueryOutcome, QuerySolver, query_solver};
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Square};
@@ -44,7 +44,7 @@ pub struct Found {
     /// Nodes of all searches.
     pub nodes: u64,
     /// Number of linear programs solved.
-    pub programmes: u64,
+    pub lps_solved: u64,
 }
 
 impl Found {
@@ -74,10 +74,10 @@ impl Found {
 
 impl From<Found> for Answer<Vec<usize>> {
     fn from(found: Found) -> Self {
-        let Found { solution, finished, nodes, programmes, .. } = found;
+        let Found { solution, finished, nodes, lps_solved, .. } = found;
         let verdict =
             if finished { Verdict::Proven } else { Verdict::NotProven(Unproven::Stopped) };
-        Self { found: solution, verdict, nodes, programmes }
+        Self { found: solution, verdict, nodes, lps_solved }
     }
 }
 
@@ -86,26 +86,26 @@ impl From<Found> for Answer<Vec<usize>> {
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`].
-pub fn first(
+pub fn first_solution(
     n: usize,
     options: Options,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     let solvers = (0..options.threads.max(1)).map(|_| query_solver(n, &options.placed)).collect();
-    first_by(n, options, solvers, watch, keep)
+    first_solution_with(n, options, solvers, sink, keep)
 }
 
-/// Like [`first`], but with the given query solvers, which run concurrently. Their answers are
-/// trusted: a caller with remote solvers has to validate the answers first.
+/// Like [`first_solution`], but with the given query solvers, which run concurrently. Their answers
+/// are trusted: a caller with remote solvers has to validate the answers first.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`], or `solvers` is empty.
-pub fn first_by(
+pub fn first_solution_with(
     n: usize,
     options: Options,
     solvers: Vec<Box<dyn QuerySolver>>,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     assert!(n <= LARGEST && !solvers.is_empty());
@@ -116,13 +116,13 @@ pub fn first_by(
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: Control::default(),
-        settled_with: BTreeMap::new(),
-        watch,
+        last_lp_limit: BTreeMap::new(),
+        sink,
         keep,
     };
     let finished = run.run().is_continue();
-    let (nodes, programmes) = (run.control.nodes(), run.control.programmes());
-    Found { solution: run.witness, finished, refuted: run.refuted, nodes, programmes }
+    let (nodes, lps_solved) = (run.control.nodes(), run.control.lps_solved());
+    Found { solution: run.witness, finished, refuted: run.refuted, nodes, lps_solved }
 }
 
 struct Run<'a> {
@@ -137,8 +137,8 @@ struct Run<'a> {
     /// By number of queens: the LP limit of the last query that settled a prefix. The next prefix
     /// is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8 instead of
     /// 13.5 million nodes; n = 58 to 93 about the same.
-    settled_with: BTreeMap<usize, u64>,
-    watch: &'a mut dyn ProgressSink,
+    last_lp_limit: BTreeMap<usize, u64>,
+    sink: &'a mut dyn ProgressSink,
     keep: &'a mut dyn FnMut(&Refutations),
 }
 
@@ -179,13 +179,13 @@ impl Run<'_> {
     /// Runs to completion. Breaks if the run was stopped.
     fn run(&mut self) -> ControlFlow<()> {
         let greedy = self.greedy();
-        let mut decided = self.longest(&greedy)?;
+        let mut decided = self.longest_completable(&greedy)?;
         while decided < self.n {
             let (above, end) = match &self.witness {
                 Some(columns) => (columns[..decided].to_vec(), columns[decided]),
                 None => (Vec::new(), self.n),
             };
-            let candidates = self.longer(&above, end);
+            let candidates = self.extensions(&above, end);
             let decision = self.decide(&candidates, lp_limits(self.n).query, u64::MAX)?;
             if matches!(decision, Decision::Refuted) && self.witness.is_none() {
                 break;
@@ -196,14 +196,14 @@ impl Run<'_> {
     }
 
     /// Returns `above` extended by one queen, for each free column before `end`.
-    fn longer(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
+    fn extensions(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
         let free = (0..end)
-            .filter(|&column| is_free(above, column) && self.is_left_free(above.len(), column));
+            .filter(|&column| is_free(above, column) && self.avoids_placed(above.len(), column));
         free.map(|column| above.iter().copied().chain([column]).collect()).collect()
     }
 
     /// Returns whether a queen on this square attacks no placed queen, or is one of them.
-    fn is_left_free(&self, row: usize, column: usize) -> bool {
+    fn avoids_placed(&self, row: usize, column: usize) -> bool {
         let square = Square::new(row, column);
         self.placed
             .iter()
@@ -215,7 +215,7 @@ impl Run<'_> {
         let mut prefix = Vec::new();
         while prefix.len() < self.n {
             let free = |&column: &usize| {
-                is_free(&prefix, column) && self.is_left_free(prefix.len(), column)
+                is_free(&prefix, column) && self.avoids_placed(prefix.len(), column)
             };
             let Some(column) = (0..self.n).find(free) else { break };
             prefix.push(column);
@@ -224,18 +224,18 @@ impl Run<'_> {
     }
 
     /// Finds the first of these prefixes that has a completion, which becomes the witness; all
-    /// prefixes before it are refuted. A query without an answer after `programmes` LPs is split
+    /// prefixes before it are refuted. A query without an answer after `lp_limit` LPs is split
     /// into queries about one more row, until the total work exceeds `limit`; the result is then
     /// [`Decision::Open`].
     fn decide(
         &mut self,
         prefixes: &[Vec<usize>],
-        programmes: u64,
+        lp_limit: u64,
         limit: u64,
     ) -> ControlFlow<(), Decision> {
         let mut begin = 0;
         loop {
-            let (number, completed) = match self.first_open(&prefixes[begin..], programmes)? {
+            let (number, completed) = match self.first_open(&prefixes[begin..], lp_limit)? {
                 None => return ControlFlow::Continue(Decision::Refuted),
                 Some((number, completed)) => (begin + number, completed),
             };
@@ -247,7 +247,7 @@ impl Run<'_> {
             } else if self.control.work() >= limit {
                 Decision::Open
             } else {
-                self.decide_below(&prefixes[number], programmes, limit)?
+                self.decide_below(&prefixes[number], lp_limit, limit)?
             };
             match below {
                 Decision::Refuted => begin = number + 1,
@@ -260,11 +260,11 @@ impl Run<'_> {
     fn decide_below(
         &mut self,
         prefix: &[usize],
-        programmes: u64,
+        lp_limit: u64,
         limit: u64,
     ) -> ControlFlow<(), Decision> {
-        let candidates = self.longer(prefix, self.n);
-        let decision = self.decide(&candidates, programmes, limit)?;
+        let candidates = self.extensions(prefix, self.n);
+        let decision = self.decide(&candidates, lp_limit, limit)?;
         if matches!(decision, Decision::Refuted) {
             let row = prefix.len();
             let child = |longer: &Vec<usize>| {
@@ -282,20 +282,20 @@ impl Run<'_> {
     /// so all of them are tried in turn with increasing work: one long query, many short ones in
     /// other orders, and queries about more rows.
     fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
-        let mut programmes = self.settled_with.get(&prefix.len()).copied().unwrap_or(SHORT);
+        let mut lp_limit = self.last_lp_limit.get(&prefix.len()).copied().unwrap_or(SHORT);
         let mut attempt = 0;
         loop {
             let before = self.control.work();
-            let short = std::iter::repeat_n(SHORT, (programmes / SHORT) as usize / 2);
-            let mut question = |programmes| {
+            let short = std::iter::repeat_n(SHORT, (lp_limit / SHORT) as usize / 2);
+            let mut query = |lp_limit| {
                 attempt += 1;
-                Question { prefix, programmes, attempt }
+                PrefixQuery { prefix, lp_limit, attempt }
             };
-            let questions: Vec<Question<'_>> =
-                std::iter::once(programmes).chain(short).map(&mut question).collect();
-            let found = self.ask(&questions, Wanted::AnyAnswer)?;
+            let queries: Vec<PrefixQuery<'_>> =
+                std::iter::once(lp_limit).chain(short).map(&mut query).collect();
+            let found = self.run_queries(&queries, Wanted::AnyAnswer)?;
             if found.is_some() || self.refuted.contains_key(prefix) {
-                self.settled_with.insert(prefix.len(), programmes);
+                self.last_lp_limit.insert(prefix.len(), lp_limit);
             }
             if self.refuted.contains_key(prefix) {
                 // Refutations of longer prefixes are no longer needed.
@@ -307,10 +307,10 @@ impl Run<'_> {
                 return ControlFlow::Continue(Decision::First);
             }
             let now = self.control.work();
-            let each = lp_limits(self.n).query.max(programmes / 32);
-            let limit = now + programmes.max(now - before);
+            let each = lp_limits(self.n).query.max(lp_limit / 32);
+            let limit = now + lp_limit.max(now - before);
             match self.decide_below(prefix, each, limit)? {
-                Decision::Open => programmes *= 4,
+                Decision::Open => lp_limit *= 4,
                 decision => return ControlFlow::Continue(decision),
             }
         }
@@ -318,7 +318,7 @@ impl Run<'_> {
 
     /// Returns the length of the longest part of the greedy prefix for which a completion is found.
     /// The completion becomes the witness.
-    fn longest(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
+    fn longest_completable(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
         let (mut low, mut high) = (0, greedy.len() + 1);
         let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
         while high - low > 1 {
@@ -339,44 +339,44 @@ impl Run<'_> {
         ControlFlow::Continue(low)
     }
 
-    /// Returns the first of these prefixes that is not refuted within `programmes` LPs each, and
+    /// Returns the first of these prefixes that is not refuted within `lp_limit` LPs each, and
     /// whether a completion of it was found, which then is the witness.
     fn first_open(
         &mut self,
         prefixes: &[Vec<usize>],
-        programmes: u64,
+        lp_limit: u64,
     ) -> ControlFlow<(), Option<(usize, bool)>> {
         let numbers: Vec<usize> = (0..prefixes.len())
             .filter(|&number| !self.refuted.contains_key(&prefixes[number]))
             .collect();
-        let question =
-            |&number: &usize| Question { prefix: &prefixes[number], programmes, attempt: 0 };
-        let questions: Vec<Question<'_>> = numbers.iter().map(question).collect();
-        let first = self.ask(&questions, Wanted::FirstOpen)?;
+        let query =
+            |&number: &usize| PrefixQuery { prefix: &prefixes[number], lp_limit, attempt: 0 };
+        let queries: Vec<PrefixQuery<'_>> = numbers.iter().map(query).collect();
+        let first = self.run_queries(&queries, Wanted::FirstOpen)?;
         ControlFlow::Continue(first.map(|(number, completed)| (numbers[number], completed)))
     }
 
     /// Runs the queries on all solvers. Stores refutations, and a completion as the witness.
     /// Returns the number of the selected query and whether it has a completion.
-    fn ask(
+    fn run_queries(
         &mut self,
-        questions: &[Question<'_>],
+        queries: &[PrefixQuery<'_>],
         wanted: Wanted,
     ) -> ControlFlow<(), Option<(usize, bool)>> {
-        let level = questions.first().map_or(0, |question| question.prefix.len());
-        let found = ask(questions, wanted, &mut self.solvers, &self.control, &mut |event| {
+        let level = queries.first().map_or(0, |query| query.prefix.len());
+        let found = run_queries(queries, wanted, &mut self.solvers, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
-                self.refuted.insert(questions[number].prefix.to_vec(), refutation);
+                self.refuted.insert(queries[number].prefix.to_vec(), refutation);
                 (self.keep)(&self.refuted);
             }
-            self.watch.look(&Progress { level, bound: None, nodes: self.control.nodes() })
+            self.sink.report(&Progress { level, bound: None, nodes: self.control.nodes() })
         });
         if self.control.is_stopped() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(found.map(|(number, outcome)| {
-            let completed = matches!(outcome, Outcome::Completed(_));
-            if let Outcome::Completed(columns) = outcome {
+            let completed = matches!(outcome, QueryOutcome::Completed(_));
+            if let QueryOutcome::Completed(columns) = outcome {
                 self.witness = Some(columns);
             }
             (number, completed)

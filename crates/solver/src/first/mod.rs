@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `lexicographic.rs` | the order of the queries, and the first solution derived from their answers |
-//! | `in_order.rs` | several concurrent queries |
+//! | `concurrent_queries.rs` | several concurrent queries |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
 //! | `dive.rs` | randomized searches for a completion with restarts |
 //! | `probing.rs` | elimination of cells by probing |
@@ -17,7 +17,7 @@
 //! | `resume.rs` | the refutations of a run, stored for a later run |
 //! | `sizes.rs` | number of remaining cells of each column |
 //! | `weights.rs` | failure weights of rows and columns, for branching |
-//! | `bitset.rs` | sets in machine words |
+//! | `width.rs` | word widths of the sets of columns and diagonals, by board size |
 //! | `window.rs` | the open part of a board in narrower words |
 //!
 //! Why knapsacks help: the antidiagonals r + c used by a completion are distinct, as many as there
@@ -26,11 +26,10 @@
 //! all central diagonals must be used. A linear relaxation reaches the right sum with half-used
 //! diagonals at the ends; a set of whole diagonals often cannot.
 
-mod bitset;
 mod components;
+mod concurrent_queries;
 mod dive;
 mod dual_bound;
-mod in_order;
 mod knapsack;
 mod lexicographic;
 mod limited_search;
@@ -43,11 +42,12 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 mod weights;
+mod width;
 mod window;
 
-pub use in_order::{Control, Question, Task};
-pub use lexicographic::{Found, Options, Refutations, first, first_by};
-pub use query::{Outcome, QuerySolver, at_once, query_solver};
+pub use concurrent_queries::{Control, PrefixQuery, Task};
+pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
+pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver};
 
 /// The largest supported board size.
 pub const LARGEST: usize = 128;

@@ -10,11 +10,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::bitset::{Set, Width};
+use super::concurrent_queries::Task;
 use super::dual_bound::DualBound;
-use super::in_order::Task;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Residual, State};
+use super::width::Width;
+use crate::bitset::BitSet;
 use nqueens_proof::first::{Multipliers, Refutation};
 
 /// Above this optimum of the assignment relaxation the knapsacks refute nothing. Measured on n = 58
@@ -22,7 +23,7 @@ use nqueens_proof::first::{Multipliers, Refutation};
 pub(super) const PROMISING: f64 = 0.08;
 
 /// Number of eliminated cells after which the LPs are solved again.
-const DEATHS: usize = 8;
+const ELIMINATIONS_PER_SOLVE: usize = 8;
 
 /// Number of consecutive cells that survive after which probing ends: before the first elimination,
 /// and after one.
@@ -41,75 +42,75 @@ struct EliminatedCell {
 
 /// Eliminated cells in order of elimination, and the progress of probing.
 #[derive(Clone, Debug)]
-pub(super) struct Probed<W: Width> {
-    dead: Vec<EliminatedCell>,
+pub(super) struct Eliminations<W: Width> {
+    cells: Vec<EliminatedCell>,
     tried: W::Rows,
     /// Number of consecutive cells that may still survive.
     patience: usize,
     /// Number of cells for which LPs were solved.
-    asked: u64,
+    lp_probes: u64,
 }
 
-impl<W: Width> Default for Probed<W> {
+impl<W: Width> Default for Eliminations<W> {
     fn default() -> Self {
-        Self { dead: Vec::new(), tried: W::NO_ROWS, patience: PATIENCE[0], asked: 0 }
+        Self { cells: Vec::new(), tried: W::NO_ROWS, patience: PATIENCE[0], lp_probes: 0 }
     }
 }
 
-impl<W: Width> Probed<W> {
+impl<W: Width> Eliminations<W> {
     /// Returns the same progress without the eliminated cells, which have to be proved again.
-    pub(super) fn to_go_on(&self) -> Self {
-        Self { dead: Vec::new(), ..self.clone() }
+    pub(super) fn resumed(&self) -> Self {
+        Self { cells: Vec::new(), ..self.clone() }
     }
 
     /// Returns the eliminated cells, by row and column.
     #[cfg(test)]
     pub(super) fn squares(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.dead.iter().map(|dead| (dead.row, dead.column))
+        self.cells.iter().map(|cell| (cell.row, cell.column))
     }
 
     /// Returns whether probing is worth continuing under a limit of `squares` LP probes.
-    pub(super) const fn is_short_of(&self, squares: u64) -> bool {
-        self.asked < squares && self.patience > 0
+    pub(super) const fn can_continue(&self, squares: u64) -> bool {
+        self.lp_probes < squares && self.patience > 0
     }
 
     /// Extends `then`, a refutation of the board without the eliminated cells, to the board with
     /// them.
     pub(super) fn refutation(&self, n: usize, then: Refutation) -> Refutation {
         let groups: Vec<&[EliminatedCell]> =
-            self.dead.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
+            self.cells.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
         groups.into_iter().rev().fold(then, |then, group| {
-            let squares: Vec<usize> = group.iter().map(|dead| dead.row * n + dead.column).collect();
-            Refutation::dead(&group[0].multipliers, &squares, &then)
+            let squares: Vec<usize> = group.iter().map(|cell| cell.row * n + cell.column).collect();
+            Refutation::elimination(&group[0].multipliers, &squares, &then)
         })
     }
 }
 
 /// A run of probing on a board.
 pub(super) struct Probing<'e, 'b, W: Width> {
-    pub(super) plain: &'e mut Assignment,
+    pub(super) assignment: &'e mut Assignment,
     pub(super) master: &'e mut Master<W>,
     /// The open rows of the board for which the LPs were built.
-    pub(super) programmes_rows: W::Columns,
+    pub(super) lp_rows: W::Columns,
     pub(super) board: &'e mut Residual<'b, W>,
-    pub(super) eliminated: Probed<W>,
+    pub(super) eliminated: Eliminations<W>,
     pub(super) task: Task<'e>,
 }
 
 impl<'b, W: Width> Probing<'_, 'b, W> {
     /// Eliminates those cells eliminated on a board with fewer queens that can be proved eliminated
     /// here.
-    pub(super) fn again(&mut self, known: &Probed<W>) -> State {
-        for dead in &known.dead {
-            if !self.is_alive(dead.row, dead.column) {
+    pub(super) fn reapply(&mut self, known: &Eliminations<W>) -> State {
+        for cell in &known.cells {
+            if !self.is_remaining(cell.row, cell.column) {
                 continue;
             }
-            let dies = match self.with_queen(dead.row, dead.column) {
+            let is_refuted = match self.with_queen(cell.row, cell.column) {
                 Err(state) => state == State::Refuted,
-                Ok(board) => self.master.price(&board, &dead.multipliers).is_none(),
+                Ok(board) => self.master.price(&board, &cell.multipliers).is_none(),
             };
-            if dies {
-                match self.strike(dead.clone()) {
+            if is_refuted {
+                match self.eliminate(cell.clone()) {
                     State::Open(_) => {}
                     other => return other,
                 }
@@ -120,35 +121,35 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
 
     /// Probes cells in descending order of reduced cost until hardly any is eliminated, the
     /// assignment relaxation leaves no slack, or the limit of LP probes is reached.
-    pub(super) fn more(&mut self, squares: u64) -> State {
+    pub(super) fn probe(&mut self, squares: u64) -> State {
         let mut recent: VecDeque<Arc<Multipliers>> = VecDeque::new();
-        while let Some(dearest) = self.dearest() {
-            let mut deaths = 0;
-            for (row, column) in dearest {
-                if deaths == DEATHS {
+        while let Some(cells) = self.cells_by_reduced_cost() {
+            let mut eliminations = 0;
+            for (row, column) in cells {
+                if eliminations == ELIMINATIONS_PER_SOLVE {
                     break;
                 }
-                if self.task.is_stopped() || !self.eliminated.is_short_of(squares) {
+                if self.task.is_stopped() || !self.eliminated.can_continue(squares) {
                     return self.board.propagate();
                 }
-                if !self.is_alive(row, column) {
+                if !self.is_remaining(row, column) {
                     continue;
                 }
                 let tried = &mut self.eliminated.tried.as_mut()[row];
                 *tried = tried.or(W::Columns::one(column));
                 match self.refute(row, column, &mut recent) {
                     Some(multipliers) => {
-                        match self.strike(EliminatedCell { row, column, multipliers }) {
+                        match self.eliminate(EliminatedCell { row, column, multipliers }) {
                             State::Open(_) => {}
                             other => return other,
                         }
                         self.eliminated.patience = PATIENCE[1];
-                        deaths += 1;
+                        eliminations += 1;
                     }
                     None => self.eliminated.patience -= 1,
                 }
             }
-            if deaths < DEATHS {
+            if eliminations < ELIMINATIONS_PER_SOLVE {
                 self.eliminated.patience = 0;
             }
         }
@@ -158,17 +159,17 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
     /// Returns the cells not probed yet in descending order of reduced cost. Returns `None` if
     /// there is no slack, if there is too much slack for any elimination, or if the LP was not
     /// solved.
-    fn dearest(&mut self) -> Option<Vec<(usize, usize)>> {
+    fn cells_by_reduced_cost(&mut self) -> Option<Vec<(usize, usize)>> {
         if self.eliminated.patience == 0 {
             return None;
         }
-        let multipliers = self.plain.multipliers(self.board, self.task)?;
-        let (budget, room) = DualBound::new(self.board, &multipliers, self.master.knapsack())?;
-        if room.left == 0 || self.plain.objective() >= PROMISING {
+        let multipliers = self.assignment.multipliers(self.board, self.task)?;
+        let (dual_bound, slack) = DualBound::new(self.board, &multipliers, self.master.knapsack())?;
+        if slack.left == 0 || self.assignment.objective() >= PROMISING {
             return None;
         }
         let mut affordable = *self.board;
-        affordable.push(&budget, room);
+        affordable.push(&dual_bound, slack);
         affordable.propagate();
         let n = self.board.n();
         let tried = self.eliminated.tried.as_ref();
@@ -176,10 +177,14 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
             .rows()
             .iter()
             .flat_map(|row| {
-                affordable.alive(row).without(tried[row]).iter().map(move |column| (row, column))
+                affordable
+                    .remaining(row)
+                    .without(tried[row])
+                    .iter()
+                    .map(move |column| (row, column))
             })
             .collect();
-        squares.sort_by_key(|&(row, column)| std::cmp::Reverse(budget.cost(n, row, column)));
+        squares.sort_by_key(|&(row, column)| std::cmp::Reverse(dual_bound.cost(n, row, column)));
         Some(squares)
     }
 
@@ -199,8 +204,8 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
                 match recent.iter().position(|known| self.master.price(&board, known).is_none()) {
                     Some(place) => recent.remove(place)?,
                     None => {
-                        self.eliminated.asked += 1;
-                        Arc::new(self.programmes_refute(&board)?)
+                        self.eliminated.lp_probes += 1;
+                        Arc::new(self.refute_by_lps(&board)?)
                     }
                 }
             }
@@ -210,13 +215,13 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         Some(multipliers)
     }
 
-    fn programmes_refute(&mut self, board: &Residual<'_, W>) -> Option<Multipliers> {
-        let multipliers = self.plain.multipliers(board, self.task)?;
+    fn refute_by_lps(&mut self, board: &Residual<'_, W>) -> Option<Multipliers> {
+        let multipliers = self.assignment.multipliers(board, self.task)?;
         if self.master.price(board, &multipliers).is_none() {
             return Some(multipliers);
         }
-        let promising = self.plain.objective() < PROMISING;
-        promising.then(|| self.master.refute(board, board.used(self.programmes_rows), self.task))?
+        let promising = self.assignment.objective() < PROMISING;
+        promising.then(|| self.master.refute(board, board.used(self.lp_rows), self.task))?
     }
 
     /// Returns the board with one more queen, or the state that propagation reached.
@@ -228,13 +233,13 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         }
     }
 
-    fn is_alive(&self, row: usize, column: usize) -> bool {
-        self.board.rows().contains(row) && self.board.alive(row).contains(column)
+    fn is_remaining(&self, row: usize, column: usize) -> bool {
+        self.board.rows().contains(row) && self.board.remaining(row).contains(column)
     }
 
-    fn strike(&mut self, dead: EliminatedCell) -> State {
-        self.board.kill(dead.row, dead.column);
-        self.eliminated.dead.push(dead);
+    fn eliminate(&mut self, cell: EliminatedCell) -> State {
+        self.board.eliminate(cell.row, cell.column);
+        self.eliminated.cells.push(cell);
         self.board.propagate()
     }
 }

@@ -8,14 +8,15 @@
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
 //! as needed, and the integer multipliers are tried after each solve.
 
-use super::bitset::{Set, Width};
+use super::concurrent_queries::Task;
 use super::dual_bound::{heaviest, repaired};
-use super::in_order::Task;
 use super::knapsack::Knapsack;
 use super::residual::Residual;
+use super::width::Width;
+use crate::bitset::BitSet;
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
-use crate::simplex::{Ended, Simplex};
+use crate::simplex::{Simplex, Termination};
 use nqueens_proof::first::Multipliers;
 
 /// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
@@ -25,7 +26,7 @@ const SCALE: f64 = (1 << 20) as f64;
 const ROUNDS: usize = 60;
 
 /// Objective values of the master and reduced costs of its sets below this count as 0.
-const NOTHING: f64 = 1e-7;
+const TOLERANCE: f64 = 1e-7;
 
 /// The cells and lines of a board as columns and rows of an LP.
 struct Frame {
@@ -54,13 +55,16 @@ impl Frame {
             (0..n).map(|r| board.rows().contains(r).then(|| row(1.0, 1.0))).collect();
         let columns: Vec<_> =
             (0..n).map(|c| board.columns().contains(c).then(|| row(1.0, 1.0))).collect();
-        let diagonals = board.diagonals().map(|alive| {
+        let diagonals = board.diagonals().map(|remaining| {
             let all = 0..(2 * n).saturating_sub(1);
-            all.map(|d| alive.contains(d).then(|| row(f64::NEG_INFINITY, bound)))
+            all.map(|d| remaining.contains(d).then(|| row(f64::NEG_INFINITY, bound)))
                 .collect::<Vec<_>>()
         });
-        let cells: Vec<(usize, usize)> =
-            board.rows().iter().flat_map(|r| board.alive(r).iter().map(move |c| (r, c))).collect();
+        let cells: Vec<(usize, usize)> = board
+            .rows()
+            .iter()
+            .flat_map(|r| board.remaining(r).iter().map(move |c| (r, c)))
+            .collect();
         for &(r, c) in &cells {
             let lines = [rows[r], columns[c], diagonals[0][c + n - 1 - r], diagonals[1][r + c]];
             let terms: Vec<(usize, f64)> =
@@ -74,7 +78,7 @@ impl Frame {
     /// Deactivates the cells and lines that are not on `board`, and activates those that are.
     fn restrict<W: Width>(&mut self, board: &Residual<'_, W>) {
         for (i, &(row, column)) in self.cells.iter().enumerate() {
-            let on = board.rows().contains(row) && board.alive(row).contains(column);
+            let on = board.rows().contains(row) && board.remaining(row).contains(column);
             if on != self.cell_on[i] {
                 self.cell_on[i] = on;
                 self.simplex.set_bounds(i, 0.0, if on { f64::INFINITY } else { 0.0 });
@@ -94,8 +98,8 @@ impl Frame {
         }
     }
 
-    fn solve(&mut self, mut task: Task<'_>) -> Ended {
-        task.add_programmes(1);
+    fn solve(&mut self, mut task: Task<'_>) -> Termination {
+        task.add_lps(1);
         self.simplex.run(&mut task)
     }
 
@@ -166,7 +170,7 @@ impl Assignment {
         task: Task<'_>,
     ) -> Option<Multipliers> {
         self.0.restrict(board);
-        matches!(self.0.solve(task), Ended::Optimal).then(|| self.0.multipliers(1.0))
+        matches!(self.0.solve(task), Termination::Optimal).then(|| self.0.multipliers(1.0))
     }
 
     /// Returns the optimum t of the last solve.
@@ -188,7 +192,7 @@ impl Assignment {
 pub(super) struct Master<W: Width> {
     frame: Frame,
     /// The convexity rows of the two directions.
-    mixed: [usize; 2],
+    convexity_rows: [usize; 2],
     /// The index of the first column that is a set, and the sets with their directions.
     first_set: usize,
     sets: Vec<(usize, W::Diagonals)>,
@@ -199,21 +203,22 @@ pub(super) struct Master<W: Width> {
 impl<W: Width> Master<W> {
     pub(super) fn new(board: &Residual<'_, W>) -> Self {
         let mut frame = Frame::new(board, Direction::Minimise, 0.0);
-        let mixed = [(); 2].map(|()| {
+        let convexity_rows = [(); 2].map(|()| {
             frame.simplex.add_row_between(1.0, 1.0, []);
             frame.simplex.rows() - 1
         });
-        let paid: Vec<usize> = frame.diagonals.iter().flatten().flatten().copied().collect();
-        for row in paid {
+        let penalised_rows: Vec<usize> =
+            frame.diagonals.iter().flatten().flatten().copied().collect();
+        for row in penalised_rows {
             frame.simplex.add_column(1.0, (0.0, f64::INFINITY), &[(row, -1.0)]);
         }
-        for row in mixed {
+        for row in convexity_rows {
             frame.simplex.add_column(100.0, (0.0, f64::INFINITY), &[(row, 1.0)]);
         }
         let first_set = frame.simplex.columns();
         Self {
             frame,
-            mixed,
+            convexity_rows,
             first_set,
             sets: Vec::new(),
             set_on: Vec::new(),
@@ -230,9 +235,9 @@ impl<W: Width> Master<W> {
         task: Task<'_>,
     ) -> Option<Multipliers> {
         self.frame.restrict(board);
-        let alive = board.diagonals();
+        let remaining = board.diagonals();
         for (k, &(direction, set)) in self.sets.iter().enumerate() {
-            let usable = alive[direction].or(used[direction]);
+            let usable = remaining[direction].or(used[direction]);
             let on = set.without(usable).is_empty() && used[direction].without(set).is_empty();
             if on != self.set_on[k] {
                 self.set_on[k] = on;
@@ -244,8 +249,10 @@ impl<W: Width> Master<W> {
             }
         }
         for _ in 0..ROUNDS {
-            let ended = self.frame.solve(task);
-            if !matches!(ended, Ended::Optimal) || self.frame.simplex.objective() < NOTHING {
+            let termination = self.frame.solve(task);
+            if !matches!(termination, Termination::Optimal)
+                || self.frame.simplex.objective() < TOLERANCE
+            {
                 return None;
             }
             let multipliers = self.frame.multipliers(-1.0);
@@ -254,7 +261,7 @@ impl<W: Width> Master<W> {
                 Some(sets) => {
                     let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
                     let promising =
-                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -NOTHING);
+                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -TOLERANCE);
                     if promising == [false; 2] {
                         return None;
                     }
@@ -290,7 +297,7 @@ impl<W: Width> Master<W> {
 
     fn terms(&self, direction: usize, set: W::Diagonals) -> Vec<(usize, f64)> {
         let rows = set.iter().filter_map(|d| self.frame.diagonals[direction][d]);
-        rows.map(|row| (row, -1.0)).chain([(self.mixed[direction], 1.0)]).collect()
+        rows.map(|row| (row, -1.0)).chain([(self.convexity_rows[direction], 1.0)]).collect()
     }
 
     fn reduced_cost(&self, direction: usize, set: W::Diagonals) -> f64 {

@@ -5,14 +5,15 @@
 //! cells of all rows, columns and diagonals at once, up to three, in bit-sliced counters over the
 //! rows.
 
-use super::bitset::{Set, Width};
 use super::dual_bound::{DualBound, LEVELS, Slack};
 use super::sizes::Sizes;
+use super::width::Width;
 use super::window::Window;
+use crate::bitset::BitSet;
 use nqueens_proof::board::{Piece, Square};
 
 /// Maximum number of active dual bounds.
-const BUDGETS: usize = 3;
+const MAX_DUAL_BOUNDS: usize = 3;
 
 /// A residual board with its active dual bounds.
 #[derive(Clone, Copy, Debug)]
@@ -25,16 +26,16 @@ pub(super) struct Residual<'a, W: Width> {
     height: usize,
     width: usize,
     /// By row: its remaining cells.
-    alive: W::Rows,
+    remaining: W::Rows,
     rows: W::Columns,
     columns: W::Columns,
     /// Diagonals c - r + height - 1 and antidiagonals r + c with a remaining cell.
     diagonals: [W::Diagonals; 2],
     /// By row of the whole board: the column of its queen on the whole board.
     queens: [u8; 128],
-    budgets: [Option<&'a DualBound<W>>; BUDGETS],
-    rooms: [Slack; BUDGETS],
-    levels: [usize; BUDGETS],
+    dual_bounds: [Option<&'a DualBound<W>>; MAX_DUAL_BOUNDS],
+    slacks: [Slack; MAX_DUAL_BOUNDS],
+    levels: [usize; MAX_DUAL_BOUNDS],
     /// The row or column that ran out of cells, if that refuted the board.
     exhausted: Option<Branch>,
 }
@@ -67,14 +68,14 @@ impl<'a, W: Width> Residual<'a, W> {
             corner: Square::new(0, 0),
             height: n,
             width: n,
-            alive: W::NO_ROWS,
+            remaining: W::NO_ROWS,
             rows: W::Columns::below(n),
             columns: W::Columns::below(n),
             diagonals: [W::Diagonals::EMPTY; 2],
             queens: [0; 128],
-            budgets: [None; BUDGETS],
-            rooms: [Slack::default(); BUDGETS],
-            levels: [0; BUDGETS],
+            dual_bounds: [None; MAX_DUAL_BOUNDS],
+            slacks: [Slack::default(); MAX_DUAL_BOUNDS],
+            levels: [0; MAX_DUAL_BOUNDS],
             exhausted: None,
         };
         for queen in queens {
@@ -86,7 +87,7 @@ impl<'a, W: Width> Residual<'a, W> {
             for column in board.columns.iter() {
                 let square = Square::new(row, column);
                 if !queens.iter().any(|&queen| Piece::Queen.attacks(n, queen, square)) {
-                    let cells = &mut board.alive.as_mut()[row];
+                    let cells = &mut board.remaining.as_mut()[row];
                     *cells = cells.or(W::Columns::one(column));
                     let [falling, rising] = &mut board.diagonals;
                     *falling = falling.or(W::Diagonals::one(column + n - 1 - row));
@@ -124,8 +125,8 @@ impl<'a, W: Width> Residual<'a, W> {
 
     /// Returns the remaining cells of an open row.
     #[inline]
-    pub(super) fn alive(&self, row: usize) -> W::Columns {
-        self.alive.as_ref()[row]
+    pub(super) fn remaining(&self, row: usize) -> W::Columns {
+        self.remaining.as_ref()[row]
     }
 
     /// Returns the column of the queen in a row that is not open.
@@ -154,62 +155,66 @@ impl<'a, W: Width> Residual<'a, W> {
     pub(super) fn within<'b, V: Width>(
         &self,
         window: &Window,
-        budgets: &'b [DualBound<V>],
+        dual_bounds: &'b [DualBound<V>],
     ) -> Residual<'b, V> {
         let Window { corner, height, width } = *window;
-        let mut alive = V::NO_ROWS;
+        let mut remaining = V::NO_ROWS;
         for row in self.rows.iter() {
-            alive.as_mut()[row - corner.row] = self.alive(row).moved_down(corner.col);
+            remaining.as_mut()[row - corner.row] = self.remaining(row).shifted_down(corner.col);
         }
         let [falling, rising] = window.first_diagonals(self.height);
-        let mut places = budgets.iter();
+        let mut places = dual_bounds.iter();
         Residual {
             n: self.n,
             corner: Square::new(self.corner.row + corner.row, self.corner.col + corner.col),
             height,
             width,
-            alive,
-            rows: self.rows.moved_down(corner.row),
-            columns: self.columns.moved_down(corner.col),
+            remaining,
+            rows: self.rows.shifted_down(corner.row),
+            columns: self.columns.shifted_down(corner.col),
             diagonals: [
-                self.diagonals[0].moved_down(falling),
-                self.diagonals[1].moved_down(rising),
+                self.diagonals[0].shifted_down(falling),
+                self.diagonals[1].shifted_down(rising),
             ],
             queens: self.queens,
-            budgets: [(); BUDGETS].map(|()| places.next()),
-            rooms: self.rooms,
+            dual_bounds: [(); MAX_DUAL_BOUNDS].map(|()| places.next()),
+            slacks: self.slacks,
             levels: self.levels,
             exhausted: None,
         }
     }
 
     /// Returns the active dual bounds, restricted to the [`window`](Self::window).
-    pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<DualBound<V>> {
-        self.budgets.iter().flatten().map(|budget| budget.within(self.height, window)).collect()
+    pub(super) fn dual_bounds_within<V: Width>(&self, window: &Window) -> Vec<DualBound<V>> {
+        self.dual_bounds
+            .iter()
+            .flatten()
+            .map(|dual_bound| dual_bound.within(self.height, window))
+            .collect()
     }
 
     /// Returns whether a dual bound is active.
-    pub(super) const fn has_budget(&self) -> bool {
-        self.budgets[0].is_some()
+    pub(super) const fn has_dual_bound(&self) -> bool {
+        self.dual_bounds[0].is_some()
     }
 
     /// Activates another dual bound. If there is no free place, the second oldest is dropped: the
     /// first one and the latest ones are kept.
-    pub(super) fn push(&mut self, budget: &'a DualBound<W>, room: Slack) {
-        let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.budgets.copy_within(2.., 1);
-            self.rooms.copy_within(2.., 1);
+    pub(super) fn push(&mut self, dual_bound: &'a DualBound<W>, slack: Slack) {
+        let place = self.dual_bounds.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.dual_bounds.copy_within(2.., 1);
+            self.slacks.copy_within(2.., 1);
             self.levels.copy_within(2.., 1);
-            BUDGETS - 1
+            MAX_DUAL_BOUNDS - 1
         });
-        self.budgets[place] = Some(budget);
-        self.rooms[place] = room;
+        self.dual_bounds[place] = Some(dual_bound);
+        self.slacks[place] = slack;
         self.levels[place] = LEVELS + 1;
     }
 
     /// Eliminates a remaining cell that no completion uses.
-    pub(super) fn kill(&mut self, row: usize, column: usize) {
-        let cells = &mut self.alive.as_mut()[row];
+    pub(super) fn eliminate(&mut self, row: usize, column: usize) {
+        let cells = &mut self.remaining.as_mut()[row];
         *cells = cells.without(W::Columns::one(column));
     }
 
@@ -229,13 +234,13 @@ impl<'a, W: Width> Residual<'a, W> {
         self.rows
             .without(rows)
             .iter()
-            .fold(self.columns, |within, row| within.without(self.alive(row)))
+            .fold(self.columns, |within, row| within.without(self.remaining(row)))
     }
 
     /// Returns the number of remaining cells of each column.
     #[inline]
     pub(super) fn column_sizes(&self) -> Sizes {
-        Sizes::new(self.rows.iter().map(|row| self.alive(row)))
+        Sizes::new(self.rows.iter().map(|row| self.remaining(row)))
     }
 
     /// Returns the diagonals of each direction that are occupied by the queens in these rows.
@@ -252,13 +257,13 @@ impl<'a, W: Width> Residual<'a, W> {
     /// Places a queen on a cell. Returns whether the board is refuted at once.
     #[inline]
     fn place(&mut self, row: usize, column: usize) -> bool {
-        if !self.alive(row).contains(column) {
+        if !self.remaining(row).contains(column) {
             return true;
         }
-        for (budget, room) in self.budgets.iter().zip(&mut self.rooms) {
-            let Some(budget) = budget else { break };
-            room.left -= budget.cost(self.height, row, column);
-            if room.left < 0 {
+        for (dual_bound, slack) in self.dual_bounds.iter().zip(&mut self.slacks) {
+            let Some(dual_bound) = dual_bound else { break };
+            slack.left -= dual_bound.cost(self.height, row, column);
+            if slack.left < 0 {
                 return true;
             }
         }
@@ -280,7 +285,7 @@ impl<'a, W: Width> Residual<'a, W> {
             if left < self.width {
                 attacked = attacked.or(W::Columns::one(left));
             }
-            let cells = &mut self.alive.as_mut()[other];
+            let cells = &mut self.remaining.as_mut()[other];
             *cells = cells.without(attacked);
             if cells.is_empty() {
                 self.exhausted = Some(Branch::Row(other));
@@ -314,7 +319,7 @@ impl<'a, W: Width> Residual<'a, W> {
                 self.exhausted = Some(Branch::Column(lost.least()));
                 return State::Refuted;
             }
-            match self.bury(&counted) {
+            match self.charge_lost_diagonals(&counted) {
                 Some(true) => continue,
                 Some(false) => {}
                 None => return State::Refuted,
@@ -333,14 +338,14 @@ impl<'a, W: Width> Residual<'a, W> {
     /// Eliminates cells whose reduced cost exceeds the slack.
     #[inline]
     fn filter(&mut self) {
-        for i in 0..BUDGETS {
-            let Some(budget) = self.budgets[i] else { break };
-            let level = budget.level(self.rooms[i].left);
+        for i in 0..MAX_DUAL_BOUNDS {
+            let Some(dual_bound) = self.dual_bounds[i] else { break };
+            let level = dual_bound.level(self.slacks[i].left);
             if level < self.levels[i] {
                 self.levels[i] = level;
-                let affordable = budget.affordable(level);
+                let affordable = dual_bound.affordable(level);
                 for row in self.rows.iter() {
-                    let cells = &mut self.alive.as_mut()[row];
+                    let cells = &mut self.remaining.as_mut()[row];
                     *cells = cells.and(affordable[row]);
                 }
             }
@@ -357,16 +362,16 @@ impl<'a, W: Width> Residual<'a, W> {
             rising: [W::Diagonals::EMPTY; 3],
         };
         for row in self.rows.iter() {
-            let cells = self.alive(row);
+            let cells = self.remaining(row);
             if cells.is_empty() {
                 return Err(row);
             }
-            if counted.single.is_none() && cells.but_least().is_empty() {
+            if counted.single.is_none() && cells.without_least().is_empty() {
                 counted.single = Some(row);
             }
             add(&mut counted.columns, cells);
-            add(&mut counted.falling, W::moved(cells, self.height - 1 - row));
-            add(&mut counted.rising, W::moved(cells, row));
+            add(&mut counted.falling, W::shifted(cells, self.height - 1 - row));
+            add(&mut counted.rising, W::shifted(cells, row));
         }
         Ok(counted)
     }
@@ -374,7 +379,7 @@ impl<'a, W: Width> Residual<'a, W> {
     /// Charges diagonals without remaining cells to the slacks. Returns whether some dual bound can
     /// now eliminate more cells, or `None` if a slack is negative.
     #[inline]
-    fn bury(&mut self, counted: &Counted<W>) -> Option<bool> {
+    fn charge_lost_diagonals(&mut self, counted: &Counted<W>) -> Option<bool> {
         let [falling, rising] = self.diagonals;
         let (lost_falling, lost_rising) =
             (falling.without(counted.falling[0]), rising.without(counted.rising[0]));
@@ -383,15 +388,15 @@ impl<'a, W: Width> Residual<'a, W> {
         }
         self.diagonals = [falling.and(counted.falling[0]), rising.and(counted.rising[0])];
         let mut again = false;
-        for i in 0..BUDGETS {
-            let Some(budget) = self.budgets[i] else { break };
-            let room = &mut self.rooms[i];
-            room.lose(0, lost_falling.iter().map(|d| budget.weights(0)[d]).sum());
-            room.lose(1, lost_rising.iter().map(|s| budget.weights(1)[s]).sum());
-            if room.left < 0 {
+        for i in 0..MAX_DUAL_BOUNDS {
+            let Some(dual_bound) = self.dual_bounds[i] else { break };
+            let slack = &mut self.slacks[i];
+            slack.lose(0, lost_falling.iter().map(|d| dual_bound.weights(0)[d]).sum());
+            slack.lose(1, lost_rising.iter().map(|s| dual_bound.weights(1)[s]).sum());
+            if slack.left < 0 {
                 return None;
             }
-            again |= budget.level(room.left) < self.levels[i];
+            again |= dual_bound.level(slack.left) < self.levels[i];
         }
         Some(again)
     }
@@ -401,16 +406,16 @@ impl<'a, W: Width> Residual<'a, W> {
     #[inline]
     fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
         if let Some(row) = counted.single {
-            return Ok((row, self.alive(row).least()));
+            return Ok((row, self.remaining(row).least()));
         }
         let single = self.columns.without(counted.columns[1]);
         if !single.is_empty() {
             return Ok(self.only_cell(Branch::Column(single.least())));
         }
         let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
-        for i in 0..BUDGETS {
-            let Some(budget) = self.budgets[i] else { break };
-            let heavy = budget.heavy(&self.rooms[i]);
+        for i in 0..MAX_DUAL_BOUNDS {
+            let Some(dual_bound) = self.dual_bounds[i] else { break };
+            let heavy = dual_bound.heavy(&self.slacks[i]);
             (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
         }
         (falling, rising) = (falling.and(self.diagonals[0]), rising.and(self.diagonals[1]));
@@ -422,7 +427,7 @@ impl<'a, W: Width> Residual<'a, W> {
         if !single.is_empty() {
             return Ok(self.only_cell(Branch::Antidiagonal(single.least())));
         }
-        let sizes = self.rows.iter().map(|row| (self.alive(row).len(), row));
+        let sizes = self.rows.iter().map(|row| (self.remaining(row).len(), row));
         let (size, row) = sizes.min().unwrap_or_default();
         if size > 2 {
             let double = self.columns.without(counted.columns[2]);
@@ -442,7 +447,7 @@ impl<'a, W: Width> Residual<'a, W> {
     }
 
     fn only_cell(&self, line: Branch) -> (usize, usize) {
-        self.cells(line).next().expect("the line has one alive cell")
+        self.cells(line).next().expect("the line has one remaining cell")
     }
 
     /// Returns the remaining cells of a line.
@@ -460,14 +465,14 @@ impl<'a, W: Width> Residual<'a, W> {
             Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), width),
         };
         rows.iter().flat_map(move |row| {
-            in_row(row, self.alive(row)).iter().map(move |column| (row, column))
+            in_row(row, self.remaining(row)).iter().map(move |column| (row, column))
         })
     }
 }
 
 /// Returns the cell in `column` if it is on the board and remains.
 #[inline]
-fn on<S: Set>(cells: S, column: usize, width: usize) -> S {
+fn on<S: BitSet>(cells: S, column: usize, width: usize) -> S {
     if column < width { cells.and(S::one(column)) } else { S::EMPTY }
 }
 
@@ -481,7 +486,7 @@ struct Counted<W: Width> {
 }
 
 #[inline]
-fn add<S: Set>(counters: &mut [S; 3], cells: S) {
+fn add<S: BitSet>(counters: &mut [S; 3], cells: S) {
     counters[2] = counters[2].or(counters[1].and(cells));
     counters[1] = counters[1].or(counters[0].and(cells));
     counters[0] = counters[0].or(cells);

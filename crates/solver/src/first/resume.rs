@@ -1,50 +1,16 @@
 //! Checkpoints: the refutations of a run as bytes, from which a later run resumes.
 //!
-//! Format: eight magic bytes, n, the number of prefixes; for each prefix its length, its columns,
-//! the length of its refutation, and the refutation; finally the SHA-256 of everything before it.
-//! Numbers are encoded as in [`nqueens_proof::bytes`].
-
-use hmac_sha256::Hash as Sha256;
+//! The content of the [envelope](crate::checkpoint): n, the number of prefixes; for each prefix its
+//! length, its columns, the length of its refutation, and the refutation. Numbers are encoded as in
+//! [`nqueens_proof::bytes`].
 
 use super::{LARGEST, Refutations};
+use crate::checkpoint::{self, ResumeError};
 use nqueens_proof::bytes::{Reader, Writer};
 use nqueens_proof::first::{Refutation, check_refutation_within};
 use nqueens_proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQFIRST\n";
-
-const CHECKSUM: usize = 32;
-
-/// The reason why bytes are not a usable checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResumeError {
-    /// They are in another format.
-    #[error("it is not the file of a run of first")]
-    NoRun,
-    /// The checkpoint is for another board.
-    #[error("it is of a run for n = {found}, not for n = {wanted}")]
-    AnotherBoard {
-        /// Board size of the checkpoint.
-        found: usize,
-        /// Board size of this run.
-        wanted: usize,
-    },
-    /// They were modified or truncated.
-    #[error("it is damaged")]
-    Damaged,
-    /// A prefix is not refuted as claimed.
-    #[error("it says that prefixes are refuted that are not: {0}")]
-    Wrong(ProofError),
-    /// The check did not finish, so the refutations may be valid.
-    #[error("{0}")]
-    Undecided(ProofError),
-}
-
-impl From<ProofError> for ResumeError {
-    fn from(error: ProofError) -> Self {
-        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
-    }
-}
 
 /// Encodes the refutations of a run for the board of size `n`.
 pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
@@ -58,10 +24,7 @@ pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
         writer.size(refutation.as_bytes().len());
         writer.bytes(refutation.as_bytes());
     }
-    let mut bytes = writer.finish();
-    let checksum = Sha256::hash(&bytes);
-    bytes.extend_from_slice(&checksum);
-    bytes
+    checkpoint::seal(writer.finish())
 }
 
 /// Decodes the refutations of a run for the board of size `n`. Every refutation is checked, with at
@@ -82,15 +45,11 @@ pub fn read_within(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<Refutations, ResumeError> {
-    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
-    let (content, checksum) = bytes.split_at(length);
-    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
-    if Sha256::hash(content)[..] != *checksum {
-        return Err(ResumeError::Damaged);
-    }
-    let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
+    let content = checkpoint::open(MAGIC, "first", bytes)?;
+    let (found, refuted) = parse(content).map_err(|_| ResumeError::Damaged)?;
     if found != n {
-        return Err(ResumeError::AnotherBoard { found, wanted: n });
+        let (found, wanted) = (format!("n = {found}"), format!("n = {n}"));
+        return Err(ResumeError::WrongQuery { found, wanted });
     }
     for (prefix, refutation) in &refuted {
         let free = |(row, &column): (usize, &usize)| {
@@ -124,23 +83,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::first::{Options, first};
+    use crate::first::{Options, first_solution};
     use crate::progress::Unobserved;
 
     #[test]
-    fn a_run_that_goes_on_asks_nothing_twice_and_finds_the_same() {
+    fn a_resumed_run_repeats_no_query_and_finds_the_same() {
         let run = |refuted| {
             let options = Options { refuted, ..Options::default() };
-            first(22, options, &mut Unobserved, &mut |_| {})
+            first_solution(22, options, &mut Unobserved, &mut |_| {})
         };
         let whole = run(Refutations::new());
         let bytes = write(22, &whole.refuted);
-        let read_again = read(22, &bytes).expect("as it was written");
+        let read_again = read(22, &bytes).expect("intact");
         assert_eq!(read_again, whole.refuted);
         let again = run(read_again);
         assert_eq!((again.solution, again.finished), (whole.solution, true));
-        assert!(again.programmes < whole.programmes);
-        assert_eq!(read(21, &bytes), Err(ResumeError::AnotherBoard { found: 22, wanted: 21 }));
+        assert!(again.lps_solved < whole.lps_solved);
+        let error = read(21, &bytes).expect_err("of another board");
+        assert_eq!(error.to_string(), "the checkpoint belongs to n = 22, not n = 21");
         for place in 0..bytes.len() {
             let mut altered = bytes.clone();
             altered[place] ^= 0x10;
@@ -152,13 +112,11 @@ mod tests {
     fn sealed(content: &[u8]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(content);
-        let checksum = Sha256::hash(&bytes);
-        bytes.extend_from_slice(&checksum);
-        bytes
+        checkpoint::seal(bytes)
     }
 
     #[test]
-    fn a_board_without_rows_has_nothing_refuted() {
+    fn a_board_without_rows_has_no_refutations() {
         let empty = Refutations::from([(vec![], Refutation::search())]);
         assert_eq!(read(0, &write(0, &empty)), Err(ResumeError::Damaged));
         assert_eq!(read(0, &write(0, &Refutations::new())), Ok(Refutations::new()));
@@ -166,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+        fn any_bytes_with_a_valid_checksum_are_read_or_refused(
             n in 0usize..=9,
             content in proptest::collection::vec(0u8..12, 0..40),
             more in proptest::collection::vec(any::<u8>(), 0..10),
@@ -179,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_refuted_is_not_believed() {
+    fn wrong_refutations_are_rejected() {
         let lies = Refutations::from([(vec![0], Refutation::search())]);
-        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Wrong(_))));
+        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Invalid(_))));
         let nonsense = Refutations::from([(vec![0, 1], Refutation::search())]);
         assert_eq!(read(8, &write(8, &nonsense)), Err(ResumeError::Damaged));
     }

@@ -1,6 +1,6 @@
 //! Column sizes: the number of remaining cells of every column, counted in parallel.
 
-use super::bitset::Set;
+use crate::bitset::BitSet;
 
 /// By byte value: its bits spread over eight bytes.
 const SPREAD: [u64; 256] = {
@@ -27,7 +27,7 @@ pub(super) struct Sizes([[u8; 8]; 16]);
 impl Sizes {
     /// Counts at most 128 sets.
     #[inline]
-    pub(super) fn new<S: Set>(sets: impl Iterator<Item = S>) -> Self {
+    pub(super) fn new<S: BitSet>(sets: impl Iterator<Item = S>) -> Self {
         // The digits of all sizes, the lowest first.
         let mut digits = [S::EMPTY; DIGITS];
         let mut most = 0;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_counting_one_by_one() {
+    fn sizes_equal_those_of_naive_counting() {
         let mut random = fastrand::Rng::with_seed(7);
         for case in 0..2000 {
             let number = random.usize(0..=128);

@@ -2,18 +2,19 @@
 
 use fastrand::Rng;
 
-use super::bitset::{Set, Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::components::Components;
+use super::concurrent_queries::{Control, PrefixQuery, Task};
 use super::dual_bound::DualBound;
-use super::in_order::{Control, Question, Task};
 use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
-use super::probing::{Probed, Probing};
-use super::query::{LocalSolver, Outcome, QuerySolver};
+use super::probing::{Eliminations, Probing};
+use super::query::{LocalSolver, QueryOutcome, QuerySolver};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
+use super::width::{Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::*;
+use crate::bitset::BitSet;
 use crate::progress::Unobserved;
 use nqueens_proof::ProofError;
 use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
@@ -60,14 +61,15 @@ fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
 fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
     let board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
-    let Some((budget, room)) = DualBound::new(&board, multipliers, &mut Knapsack::default()) else {
+    let Some((dual_bound, slack)) = DualBound::new(&board, multipliers, &mut Knapsack::default())
+    else {
         assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
         return;
     };
     for columns in completions {
         let open = prefix.len()..n;
-        let cost: i64 = open.clone().map(|row| budget.cost(n, row, columns[row])).sum();
-        assert!(open.clone().all(|row| budget.cost(n, row, columns[row]) >= 0));
+        let cost: i64 = open.clone().map(|row| dual_bound.cost(n, row, columns[row])).sum();
+        assert!(open.clone().all(|row| dual_bound.cost(n, row, columns[row]) >= 0));
         let mut unused = board.diagonals();
         for row in open {
             unused[0] = unused[0].without(W::Diagonals::one(columns[row] + n - 1 - row));
@@ -75,14 +77,14 @@ fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multiplie
         }
         let unused = unused[0].iter().map(|d| multipliers.diagonals[d]).sum::<i64>()
             + unused[1].iter().map(|s| multipliers.antidiagonals[s]).sum::<i64>();
-        let all = room.left + room.credit[0] + room.credit[1];
+        let all = slack.left + slack.credit[0] + slack.credit[1];
         assert_eq!(cost + unused, all, "{prefix:?} of {n}: {columns:?}");
-        assert!(cost <= room.left, "{prefix:?} of {n}: {columns:?}");
+        assert!(cost <= slack.left, "{prefix:?} of {n}: {columns:?}");
     }
 }
 
 #[test]
-fn a_budget_is_what_every_completion_makes_of_it() {
+fn a_dual_bound_holds_for_every_completion() {
     let mut random = Rng::with_seed(3);
     for _ in 0..2000 {
         let n = random.usize(1..=8);
@@ -97,14 +99,14 @@ fn a_budget_is_what_every_completion_makes_of_it() {
 fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
     let mut board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
-    let mut budgets = Vec::new();
+    let mut dual_bounds = Vec::new();
     for multipliers in multipliers {
         match DualBound::new(&board, multipliers, &mut Knapsack::default()) {
-            Some(budget) => budgets.push(budget),
+            Some(dual_bound) => dual_bounds.push(dual_bound),
             None => return assert!(completions.is_empty()),
         }
     }
-    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    dual_bounds.iter().for_each(|(dual_bound, slack)| board.push(dual_bound, *slack));
     match board.propagate() {
         State::Refuted => {
             assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0])
@@ -115,7 +117,7 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
             assert!(cells.len() > 1);
             for columns in &completions {
                 let stands = |row: usize| match board.rows().contains(row) {
-                    true => board.alive(row).contains(columns[row]),
+                    true => board.remaining(row).contains(columns[row]),
                     false => board.queen(row) == columns[row],
                 };
                 assert!((0..n).all(stands), "{prefix:?} of {n}: {columns:?} was lost");
@@ -127,7 +129,7 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
 }
 
 #[test]
-fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
+fn propagation_keeps_every_completion_and_branches_over_lines_that_all_completions_use() {
     let mut random = Rng::with_seed(4);
     for _ in 0..3000 {
         let n = random.usize(1..=9);
@@ -146,7 +148,7 @@ fn random_weights(n: usize, random: &mut Rng) -> Weights {
         let mut board = Residual::<Width128x128>::new(n, &[]);
         let line = random.usize(0..n);
         let row = random.bool();
-        (0..n).for_each(|i| if row { board.kill(line, i) } else { board.kill(i, line) });
+        (0..n).for_each(|i| if row { board.eliminate(line, i) } else { board.eliminate(i, line) });
         assert_eq!(board.propagate(), State::Refuted);
         weights.learn(&board);
     }
@@ -164,14 +166,14 @@ fn assert_same_within<W: Width, V: Width>(
     let made = multipliers
         .iter()
         .map(|multipliers| DualBound::new(&board, multipliers, &mut Knapsack::default()));
-    let budgets: Vec<_> = made.flatten().collect();
+    let dual_bounds: Vec<_> = made.flatten().collect();
     if prefix.len() == n {
         return;
     }
-    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    dual_bounds.iter().for_each(|(dual_bound, slack)| board.push(dual_bound, *slack));
     let window = board.window();
     assert!(window.fits::<V>(), "{window:?}");
-    let moved = board.budgets_within::<V>(&window);
+    let moved = board.dual_bounds_within::<V>(&window);
     let mut part = board.within(&window, &moved);
 
     let state = board.propagate();
@@ -195,11 +197,11 @@ fn assert_same_within<W: Width, V: Width>(
             let part_cells: Vec<_> = part.cells(part_branch).map(cells).collect();
             assert_eq!(board.cells(branch).collect::<Vec<_>>(), part_cells);
             for row in board.rows().iter() {
-                let part_alive: Vec<usize> =
-                    part.alive(row - top).iter().map(|column| left + column).collect();
+                let part_remaining: Vec<usize> =
+                    part.remaining(row - top).iter().map(|column| left + column).collect();
                 assert_eq!(
-                    board.alive(row).iter().collect::<Vec<_>>(),
-                    part_alive,
+                    board.remaining(row).iter().collect::<Vec<_>>(),
+                    part_remaining,
                     "{prefix:?} of {n}, row {row}"
                 );
             }
@@ -209,7 +211,7 @@ fn assert_same_within<W: Width, V: Width>(
 }
 
 #[test]
-fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
+fn a_window_of_a_board_propagates_like_the_whole_board() {
     let mut random = Rng::with_seed(7);
     for _ in 0..2000 {
         let n = random.usize(1..=32);
@@ -232,7 +234,7 @@ fn solvers(n: usize) -> [Box<dyn QuerySolver>; 2] {
 }
 
 #[test]
-fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
+fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
     let mut random = Rng::with_seed(5);
     let control = Control::default();
     let (mut refuted, mut completed) = (0, 0);
@@ -244,10 +246,10 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
         }
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
-            let question =
-                Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
-            match solver.ask(&question, Task::alone(&control)) {
-                Outcome::Refuted(refutation) => {
+            let query =
+                PrefixQuery { prefix: &prefix, lp_limit: u64::MAX, attempt: random.u64(0..3) };
+            match solver.solve(&query, Task::alone(&control)) {
+                QueryOutcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(
                         check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(),
@@ -255,7 +257,7 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
                     );
                     refuted += 1;
                 }
-                Outcome::Completed(columns) => {
+                QueryOutcome::Completed(columns) => {
                     assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
                     completed += 1;
                 }
@@ -267,11 +269,11 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
 }
 
 #[test]
-fn every_first_solution_has_a_certificate_whatever_the_threads() {
+fn every_first_solution_has_a_certificate_for_any_number_of_threads() {
     for n in 0..=24 {
         for threads in [1, 3] {
             let options = Options { threads, ..Options::default() };
-            let found = first(n, options, &mut Unobserved, &mut |_| {});
+            let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
             assert!(found.finished);
             assert!(
                 found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns))
@@ -287,7 +289,7 @@ fn every_first_solution_has_a_certificate_whatever_the_threads() {
 }
 
 #[test]
-fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
+fn the_first_completion_of_placed_queens_equals_that_of_backtracking() {
     let mut random = Rng::with_seed(6);
     let (mut some, mut none) = (0, 0);
     for _ in 0..300 {
@@ -310,7 +312,7 @@ fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
             none += 1
         }
         let options = Options { threads: 2, placed: placed.clone(), ..Options::default() };
-        let found = first(n, options, &mut Unobserved, &mut |_| {});
+        let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
         assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
@@ -320,7 +322,7 @@ fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
 fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
     let mut random = Rng::with_seed(11);
     let control = Control::default();
-    let (mut died, mut open) = (0, 0);
+    let (mut cells, mut open) = (0, 0);
     for case in 0..3000 {
         let n = random.usize(12..=18);
         // Prefixes like those of first solutions make boards tight.
@@ -337,17 +339,17 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             continue;
         }
         open += 1;
-        let (mut plain, mut master) = (Assignment::new(&board), Master::new(&board));
-        let programmes_rows = board.rows();
+        let (mut assignment, mut master) = (Assignment::new(&board), Master::new(&board));
+        let lp_rows = board.rows();
         let mut elimination = Probing {
-            plain: &mut plain,
+            assignment: &mut assignment,
             master: &mut master,
-            programmes_rows,
+            lp_rows,
             board: &mut board,
-            eliminated: Probed::default(),
+            eliminated: Eliminations::default(),
             task: Task::alone(&control),
         };
-        let state = elimination.more(u64::MAX);
+        let state = elimination.probe(u64::MAX);
         let eliminated = elimination.eliminated;
         assert!(
             state != State::Refuted || completions.is_empty(),
@@ -356,7 +358,7 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
         for (row, column) in eliminated.squares() {
             let used = completions.iter().any(|columns| columns[row] == column);
             assert!(!used, "case {case}: ({row}, {column}) of {n} after {prefix:?}");
-            died += 1;
+            cells += 1;
         }
         // A refutation is accepted if there is no completion; otherwise the checker's search finds
         // one.
@@ -376,5 +378,5 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             Err(other) => panic!("case {case}: {other}"),
         }
     }
-    assert!(died > 1000 && open > 1000, "{died} squares of {open} boards");
+    assert!(cells > 1000 && open > 1000, "{cells} squares of {open} boards");
 }

@@ -6,9 +6,10 @@
 //! rows and columns, measured on n = 58, 64, 66 and 70 against rows alone, take a fifth to two
 //! fifths of the time.
 
-use super::bitset::{Set, Width};
 use super::components::Components;
 use super::residual::{Branch, Residual};
+use super::width::Width;
+use crate::bitset::BitSet;
 
 /// Number of failures after which the weights are halved, so that old failures count little.
 const HALVING: u32 = 20_000;
@@ -59,7 +60,7 @@ impl Weights {
         &self,
         board: &Residual<'_, W>,
         branch: Branch,
-        blocks: &Components,
+        components: &Components,
         mut noise: impl FnMut() -> f64,
     ) -> Branch {
         if !matches!(branch, Branch::Row(_)) {
@@ -73,9 +74,9 @@ impl Weights {
                 (least, line) = (size, offered);
             }
         };
-        let rows = blocks.first(board);
+        let rows = components.first(board);
         for row in rows.iter() {
-            offer(board.alive(row).len(), self.rows[corner.row + row], Branch::Row(row));
+            offer(board.remaining(row).len(), self.rows[corner.row + row], Branch::Row(row));
         }
         let sizes = board.column_sizes();
         for column in board.columns_within(rows).iter() {
@@ -88,8 +89,8 @@ impl Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first::bitset::Width64x64;
     use crate::first::residual::State;
+    use crate::first::width::Width64x64;
     use nqueens_proof::board::Square;
 
     #[test]
@@ -115,16 +116,16 @@ mod tests {
         assert_eq!(
             choose(&weights, Branch::Diagonal(1)),
             Branch::Diagonal(1),
-            "what is forced comes first"
+            "forced lines come first"
         );
         for _ in 0..2 * HALVING {
             weights.learn(&without_row);
         }
-        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "what was long ago counts little");
+        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "old failures have little weight");
 
         let mut without_column = Residual::<Width64x64>::new(4, &[]);
         for row in 0..4 {
-            without_column.kill(row, 3);
+            without_column.eliminate(row, 3);
         }
         assert_eq!(without_column.propagate(), State::Refuted);
         assert_eq!(without_column.exhausted(), Some(Branch::Column(3)));
@@ -134,24 +135,24 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_other_blocks_share_are_not_branched_over() {
+    fn columns_shared_with_other_blocks_are_not_branched_over() {
         let n = 14;
         let board = Residual::<Width64x64>::new(n, &[]);
-        let mut liking = vec![0.0; n * n];
+        let mut lp_values = vec![0.0; n * n];
         for row in 0..n {
             let columns = if row < 6 { 8..n } else { 0..8 };
-            columns.for_each(|column| liking[row * n + column] = 0.1);
+            columns.for_each(|column| lp_values[row * n + column] = 0.1);
         }
-        let blocks = Components::new(&board, &liking);
+        let components = Components::new(&board, &lp_values);
         let mut weights = Weights::new(n);
         weights.columns = vec![0.01; n];
         assert!(matches!(
-            weights.choose(&board, Branch::Row(9), &blocks, || 1.0),
+            weights.choose(&board, Branch::Row(9), &components, || 1.0),
             Branch::Row(0..6)
         ));
         let mut apart = board;
-        (6..n).for_each(|row| apart.kill(row, 10));
-        assert_eq!(weights.choose(&apart, Branch::Row(9), &blocks, || 1.0), Branch::Column(10));
+        (6..n).for_each(|row| apart.eliminate(row, 10));
+        assert_eq!(weights.choose(&apart, Branch::Row(9), &components, || 1.0), Branch::Column(10));
         let all = weights.choose(&board, Branch::Row(9), &Components::default(), || 1.0);
         assert_eq!(all, Branch::Column(0));
     }

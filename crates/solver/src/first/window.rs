@@ -1,8 +1,8 @@
 //! Searches in narrow words: the open part of a board is often small, and is moved into the words
 //! of a board of that size.
 
-use super::bitset::{Width, Width32x64, Width64x64, Width64x128};
 use super::residual::Residual;
+use super::width::{Width, Width32x64, Width64x64, Width64x128};
 use nqueens_proof::board::Square;
 
 /// A search of an open board.
@@ -21,8 +21,8 @@ pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) ->
         window: &Window,
         search: S,
     ) -> S::Found {
-        let budgets = board.budgets_within::<V>(window);
-        search.run(board.within(window, &budgets))
+        let dual_bounds = board.dual_bounds_within::<V>(window);
+        search.run(board.within(window, &dual_bounds))
     }
     let window = board.window();
     if window.fits::<Width32x64>() {

@@ -5,7 +5,7 @@
 //! Before that, the radius is limited: squares that cost more than some multiple of 100 are
 //! forbidden, for the smallest multiple that leaves a solution.
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Domain, Model, Relation, Row};
 use super::rounding::{rounded, solution, values_of};
@@ -23,41 +23,43 @@ const RADIUS_STEP: u64 = 100;
 pub fn most_beautiful(
     n: usize,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     let mut run = Run {
         problem: Problem::empty(Piece::Queen, n),
         solver,
-        watch,
+        sink,
         best: None,
         nodes: 0,
-        programmes: 0,
+        lps_solved: 0,
         levels_done: 0,
     };
     let end = run.levels();
-    let Run { best, nodes, programmes, watch, .. } = run;
+    let Run { best, nodes, lps_solved, sink, .. } = run;
     let (best, verdict) = match end {
-        Err(doubt) => (best, Verdict::NotProven(doubt)),
+        Err(unproven) => (best, Verdict::NotProven(unproven)),
         Ok(()) => {
             let claim = best.as_deref().map(fingerprint);
-            match counterexample::most_beautiful(n, claim.as_deref(), watch) {
-                Ruling::Confirmed => (best, Verdict::Proven),
-                Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-                Ruling::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
+            match counterexample::most_beautiful(n, claim.as_deref(), sink) {
+                ClaimCheck::Confirmed => (best, Verdict::Proven),
+                ClaimCheck::Refuted(better) => {
+                    (Some(better), Verdict::NotProven(Unproven::Refuted))
+                }
+                ClaimCheck::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
             }
         }
     };
-    Answer { found: best, verdict, nodes, programmes }
+    Answer { found: best, verdict, nodes, lps_solved }
 }
 
 struct Run<'a> {
     problem: Problem,
     solver: &'a dyn Solver,
-    watch: &'a mut dyn ProgressSink,
+    sink: &'a mut dyn ProgressSink,
     /// The solution with the smallest fingerprint so far.
     best: Option<Vec<usize>>,
     nodes: u64,
-    programmes: u64,
+    lps_solved: u64,
     levels_done: usize,
 }
 
@@ -139,11 +141,10 @@ impl Run<'_> {
         start: Option<&[usize]>,
     ) -> Result<Option<Vec<usize>>, Unproven> {
         let start = start.map(|columns| values_of(model, columns));
-        let mut watch =
-            Step { watch: &mut *self.watch, level: self.levels_done, nodes: self.nodes };
-        let outcome = self.solver.optimise(model, start.as_deref(), &mut watch);
+        let mut sink = Step { sink: &mut *self.sink, level: self.levels_done, nodes: self.nodes };
+        let outcome = self.solver.optimise(model, start.as_deref(), &mut sink);
         self.nodes += outcome.nodes;
-        self.programmes += 1;
+        self.lps_solved += 1;
         let values = outcome.values.map(|values| rounded(&values));
         let found = values
             .as_ref()

@@ -3,7 +3,7 @@
 //!
 //! Each is an exhaustive search for a counterexample (an earlier solution, a heavier one, a larger
 //! set, a smaller fingerprint). Where that takes more than [`BUDGET`] nodes the result is
-//! [`Ruling::Undecided`], and nothing is claimed. The searches share only the definition of the
+//! [`ClaimCheck::Undecided`], and nothing is claimed. The searches share only the definition of the
 //! board with the methods that they check.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub const LARGEST: usize = 128;
 
 /// The result of checking a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling<T> {
+pub enum ClaimCheck<T> {
     /// There is no counterexample.
     Confirmed,
     /// A counterexample.
@@ -29,25 +29,25 @@ pub enum Ruling<T> {
 }
 
 /// The end of a search.
-enum End<T> {
+enum SearchEnd<T> {
     Exhausted,
     Found(T),
     GivenUp,
 }
 
-impl<T> From<End<T>> for Ruling<T> {
-    fn from(end: End<T>) -> Self {
+impl<T> From<SearchEnd<T>> for ClaimCheck<T> {
+    fn from(end: SearchEnd<T>) -> Self {
         match end {
-            End::Exhausted => Self::Confirmed,
-            End::Found(found) => Self::Refuted(found),
-            End::GivenUp => Self::Undecided,
+            SearchEnd::Exhausted => Self::Confirmed,
+            SearchEnd::Found(found) => Self::Refuted(found),
+            SearchEnd::GivenUp => Self::Undecided,
         }
     }
 }
 
 /// Counts nodes and reports to the progress sink from time to time.
 struct Meter<'a> {
-    watch: &'a mut dyn ProgressSink,
+    sink: &'a mut dyn ProgressSink,
     nodes: u64,
 }
 
@@ -55,8 +55,8 @@ impl Meter<'_> {
     /// Counts a node. Returns whether the search may continue.
     fn step(&mut self) -> bool {
         self.nodes += 1;
-        let ask = self.nodes.is_multiple_of(1 << 20);
-        self.nodes < BUDGET && !(ask && self.watch.look(&Progress::default()).is_break())
+        let due = self.nodes.is_multiple_of(1 << 20);
+        self.nodes < BUDGET && !(due && self.sink.report(&Progress::default()).is_break())
     }
 }
 
@@ -122,10 +122,10 @@ fn columns(mut mask: u128) -> impl Iterator<Item = (usize, u128)> {
 pub fn first(
     problem: &Problem,
     claim: Option<&[usize]>,
-    watch: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
-    let mut meter = Meter { watch, nodes: 0 };
+    sink: &mut dyn ProgressSink,
+) -> ClaimCheck<Vec<usize>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
+    let mut meter = Meter { sink, nodes: 0 };
     earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter).into()
 }
 
@@ -136,14 +136,18 @@ fn earlier(
     chosen: &mut Vec<usize>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> End<Vec<usize>> {
+) -> SearchEnd<Vec<usize>> {
     if !meter.step() {
-        return End::GivenUp;
+        return SearchEnd::GivenUp;
     }
     let row = chosen.len();
     if row == rows.allowed.len() {
         // The claim itself is no counterexample.
-        return if claim.is_some() { End::Exhausted } else { End::Found(chosen.clone()) };
+        return if claim.is_some() {
+            SearchEnd::Exhausted
+        } else {
+            SearchEnd::Found(chosen.clone())
+        };
     }
     for (column, bit) in columns(rows.free(row, attacked)) {
         let claim = match claim {
@@ -154,21 +158,21 @@ fn earlier(
         chosen.push(column);
         let end = earlier(rows, claim, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, End::Exhausted) {
+        if !matches!(end, SearchEnd::Exhausted) {
             return end;
         }
     }
-    End::Exhausted
+    SearchEnd::Exhausted
 }
 
 /// Checks that these are all solutions of `problem`. A counterexample is a missing solution.
 pub fn complete(
     problem: &Problem,
     found: &BTreeSet<Vec<usize>>,
-    watch: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
-    let mut meter = Meter { watch, nodes: 0 };
+    sink: &mut dyn ProgressSink,
+) -> ClaimCheck<Vec<usize>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
+    let mut meter = Meter { sink, nodes: 0 };
     missing(&rows, found, &mut Vec::new(), Attacked::default(), &mut meter).into()
 }
 
@@ -178,22 +182,26 @@ fn missing(
     chosen: &mut Vec<usize>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> End<Vec<usize>> {
+) -> SearchEnd<Vec<usize>> {
     if !meter.step() {
-        return End::GivenUp;
+        return SearchEnd::GivenUp;
     }
     if chosen.len() == rows.allowed.len() {
-        return if found.contains(chosen) { End::Exhausted } else { End::Found(chosen.clone()) };
+        return if found.contains(chosen) {
+            SearchEnd::Exhausted
+        } else {
+            SearchEnd::Found(chosen.clone())
+        };
     }
     for (column, bit) in columns(rows.free(chosen.len(), attacked)) {
         chosen.push(column);
         let end = missing(rows, found, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, End::Exhausted) {
+        if !matches!(end, SearchEnd::Exhausted) {
             return end;
         }
     }
-    End::Exhausted
+    SearchEnd::Exhausted
 }
 
 /// Checks that no solution of `problem` has a sum of weights above `claim`, or that there is no
@@ -203,17 +211,17 @@ pub fn heaviest(
     problem: &Problem,
     weights: &[i64],
     claim: Option<i128>,
-    watch: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
+    sink: &mut dyn ProgressSink,
+) -> ClaimCheck<Vec<usize>> {
     let n = problem.n();
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     // Upper bounds on the weight of the rows from a given one on.
     let mut most = vec![0i128; n + 1];
     for row in (0..n).rev() {
         let best = weights[row * n..(row + 1) * n].iter().max().copied().unwrap_or(0);
         most[row] = most[row + 1] + i128::from(best);
     }
-    let mut meter = Meter { watch, nodes: 0 };
+    let mut meter = Meter { sink, nodes: 0 };
     let task = Heavier { rows: &rows, weights, most: &most, claim };
     task.search(&mut Vec::new(), 0, Attacked::default(), &mut meter).into()
 }
@@ -232,27 +240,27 @@ impl Heavier<'_> {
         weight: i128,
         attacked: Attacked,
         meter: &mut Meter<'_>,
-    ) -> End<Vec<usize>> {
+    ) -> SearchEnd<Vec<usize>> {
         if !meter.step() {
-            return End::GivenUp;
+            return SearchEnd::GivenUp;
         }
         let (row, n) = (chosen.len(), self.rows.allowed.len());
         if self.claim.is_some_and(|claim| weight + self.most[row] <= claim) {
-            return End::Exhausted;
+            return SearchEnd::Exhausted;
         }
         if row == n {
-            return End::Found(chosen.clone());
+            return SearchEnd::Found(chosen.clone());
         }
         for (column, bit) in columns(self.rows.free(row, attacked)) {
             chosen.push(column);
             let weight = weight + i128::from(self.weights[row * n + column]);
             let end = self.search(chosen, weight, self.rows.below(attacked, bit), meter);
             chosen.pop();
-            if !matches!(end, End::Exhausted) {
+            if !matches!(end, SearchEnd::Exhausted) {
                 return end;
             }
         }
-        End::Exhausted
+        SearchEnd::Exhausted
     }
 }
 
@@ -261,13 +269,13 @@ impl Heavier<'_> {
 pub fn largest(
     problem: &Problem,
     claim: usize,
-    watch: &mut dyn ProgressSink,
-) -> Ruling<Vec<Square>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+    sink: &mut dyn ProgressSink,
+) -> ClaimCheck<Vec<Square>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     if claim >= problem.n() {
-        return Ruling::Confirmed; // at most one per row
+        return ClaimCheck::Confirmed; // at most one per row
     }
-    let mut meter = Meter { watch, nodes: 0 };
+    let mut meter = Meter { sink, nodes: 0 };
     let placed: Vec<bool> = (0..problem.n())
         .map(|row| problem.placed().iter().any(|square| square.row == row))
         .collect();
@@ -286,23 +294,23 @@ fn larger(
     chosen: &mut Vec<Square>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> End<Vec<Square>> {
+) -> SearchEnd<Vec<Square>> {
     if !meter.step() {
-        return End::GivenUp;
+        return SearchEnd::GivenUp;
     }
     if row == rows.allowed.len() {
-        return End::Found(chosen.clone());
+        return SearchEnd::Found(chosen.clone());
     }
     for (column, bit) in columns(rows.free(row, attacked)) {
         chosen.push(Square::new(row, column));
         let end = larger(rows, placed, spare, row + 1, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, End::Exhausted) {
+        if !matches!(end, SearchEnd::Exhausted) {
             return end;
         }
     }
     if spare == 0 || placed[row] {
-        return End::Exhausted;
+        return SearchEnd::Exhausted;
     }
     larger(rows, placed, spare - 1, row + 1, chosen, rows.below(attacked, 0), meter)
 }
@@ -313,8 +321,8 @@ fn larger(
 pub fn most_beautiful(
     n: usize,
     claim: Option<&[u64]>,
-    watch: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
+    sink: &mut dyn ProgressSink,
+) -> ClaimCheck<Vec<usize>> {
     // From the border inward: large costs come first.
     let order = (0..n).map(|k| if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }).collect();
     let mut search = SmallerFingerprint {
@@ -326,7 +334,7 @@ pub fn most_beautiful(
         falling: vec![false; 2 * n],
         rising: vec![false; 2 * n],
         costs: Vec::new(),
-        meter: Meter { watch, nodes: 0 },
+        meter: Meter { sink, nodes: 0 },
     };
     search.from(0).into()
 }
@@ -351,14 +359,18 @@ impl SmallerFingerprint<'_> {
         self.claim.is_none_or(|claim| self.costs[..] < claim[..])
     }
 
-    fn from(&mut self, depth: usize) -> End<Vec<usize>> {
+    fn from(&mut self, depth: usize) -> SearchEnd<Vec<usize>> {
         if !self.meter.step() {
-            return End::GivenUp;
+            return SearchEnd::GivenUp;
         }
         if depth == self.n {
             // Only n = 0 gets here without a check of its costs.
             let solution = || self.columns.iter().flatten().copied().collect();
-            return if self.can_be_smaller() { End::Found(solution()) } else { End::Exhausted };
+            return if self.can_be_smaller() {
+                SearchEnd::Found(solution())
+            } else {
+                SearchEnd::Exhausted
+            };
         }
         let row = self.order[depth];
         for column in 0..self.n {
@@ -373,20 +385,20 @@ impl SmallerFingerprint<'_> {
                 self.set(row, column, true);
                 let end = self.from(depth + 1);
                 self.set(row, column, false);
-                if !matches!(end, End::Exhausted) {
+                if !matches!(end, SearchEnd::Exhausted) {
                     return end;
                 }
             }
             self.costs.remove(place);
         }
-        End::Exhausted
+        SearchEnd::Exhausted
     }
 
-    fn set(&mut self, row: usize, column: usize, stands: bool) {
-        self.columns[row] = stands.then_some(column);
-        self.used[column] = stands;
-        self.falling[self.n + column - row] = stands;
-        self.rising[row + column] = stands;
+    fn set(&mut self, row: usize, column: usize, occupied: bool) {
+        self.columns[row] = occupied.then_some(column);
+        self.used[column] = occupied;
+        self.falling[self.n + column - row] = occupied;
+        self.rising[row + column] = occupied;
     }
 }
 
@@ -403,12 +415,12 @@ mod tests {
             let longer = found.iter().flat_map(|p: &Vec<usize>| {
                 (0..n).map(move |c| p.iter().copied().chain([c]).collect::<Vec<usize>>())
             });
-            let peaceful = |p: &Vec<usize>| {
+            let non_attacking = |p: &Vec<usize>| {
                 let squares: Vec<Square> =
                     p.iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
                 nqueens_proof::board::first_attack(Piece::Queen, n, &squares).is_none()
             };
-            found = longer.filter(peaceful).collect();
+            found = longer.filter(non_attacking).collect();
         }
         assert!(found.iter().all(|p| is_solution(Piece::Queen, p)));
         found
@@ -420,14 +432,14 @@ mod tests {
             let problem = Problem::empty(Piece::Queen, n);
             let solutions = all(n);
             let none = first(&problem, None, &mut Unobserved);
-            assert_eq!(none == Ruling::Confirmed, solutions.is_empty(), "n = {n}");
+            assert_eq!(none == ClaimCheck::Confirmed, solutions.is_empty(), "n = {n}");
             for (i, solution) in solutions.iter().enumerate() {
                 match first(&problem, Some(solution), &mut Unobserved) {
-                    Ruling::Confirmed => assert_eq!(i, 0),
-                    Ruling::Refuted(earlier) => {
+                    ClaimCheck::Confirmed => assert_eq!(i, 0),
+                    ClaimCheck::Refuted(earlier) => {
                         assert_eq!((earlier, i > 0), (solutions[0].clone(), true))
                     }
-                    Ruling::Undecided => panic!("n = {n} is small"),
+                    ClaimCheck::Undecided => panic!("n = {n} is small"),
                 }
             }
         }
@@ -437,9 +449,9 @@ mod tests {
     fn a_list_with_a_solution_missing_is_refuted() {
         let problem = Problem::empty(Piece::Queen, 6);
         let mut found: BTreeSet<Vec<usize>> = all(6).into_iter().collect();
-        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Confirmed);
         let missing = found.pop_last().expect("n = 6 has solutions");
-        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Refuted(missing));
+        assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Refuted(missing));
     }
 
     #[test]
@@ -449,22 +461,35 @@ mod tests {
         let weight =
             |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
         let best: i128 = all(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
-        assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(
+            heaviest(&problem, &weights, Some(best), &mut Unobserved),
+            ClaimCheck::Confirmed
+        );
         match heaviest(&problem, &weights, Some(best - 1), &mut Unobserved) {
-            Ruling::Refuted(heavier) => assert_eq!(weight(&heavier), best),
+            ClaimCheck::Refuted(heavier) => assert_eq!(weight(&heavier), best),
             other => panic!("{other:?}"),
         }
-        assert!(matches!(heaviest(&problem, &weights, None, &mut Unobserved), Ruling::Refuted(_)));
+        assert!(matches!(
+            heaviest(&problem, &weights, None, &mut Unobserved),
+            ClaimCheck::Refuted(_)
+        ));
     }
 
     #[test]
-    fn the_largest_sets_are_those_known() {
+    fn the_largest_sets_have_the_known_sizes() {
         for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5)] {
             let problem = Problem::empty(Piece::Queen, n);
-            assert_eq!(largest(&problem, queens, &mut Unobserved), Ruling::Confirmed, "n = {n}");
+            assert_eq!(
+                largest(&problem, queens, &mut Unobserved),
+                ClaimCheck::Confirmed,
+                "n = {n}"
+            );
             if queens > 0 {
                 let larger = largest(&problem, queens - 1, &mut Unobserved);
-                assert!(matches!(larger, Ruling::Refuted(set) if set.len() >= queens), "n = {n}");
+                assert!(
+                    matches!(larger, ClaimCheck::Refuted(set) if set.len() >= queens),
+                    "n = {n}"
+                );
             }
         }
     }
@@ -476,13 +501,13 @@ mod tests {
             for solution in all(n) {
                 let claim = fingerprint(&solution);
                 match most_beautiful(n, Some(&claim), &mut Unobserved) {
-                    Ruling::Confirmed => assert_eq!(claim, best),
-                    Ruling::Refuted(other) => assert!(fingerprint(&other) < claim),
-                    Ruling::Undecided => panic!("n = {n} is small"),
+                    ClaimCheck::Confirmed => assert_eq!(claim, best),
+                    ClaimCheck::Refuted(other) => assert!(fingerprint(&other) < claim),
+                    ClaimCheck::Undecided => panic!("n = {n} is small"),
                 }
             }
         }
-        assert_eq!(most_beautiful(3, None, &mut Unobserved), Ruling::Confirmed);
-        assert_eq!(most_beautiful(0, Some(&[]), &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(most_beautiful(3, None, &mut Unobserved), ClaimCheck::Confirmed);
+        assert_eq!(most_beautiful(0, Some(&[]), &mut Unobserved), ClaimCheck::Confirmed);
     }
 }

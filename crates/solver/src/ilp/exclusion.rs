@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines, place};
 use super::model::{Model, Relation, Row};
 use super::rounding::{rounded, solution};
@@ -28,7 +28,7 @@ pub struct Exclusion<'a> {
     model: Option<Model>,
     found: BTreeSet<Vec<usize>>,
     nodes: u64,
-    programmes: u64,
+    lps_solved: u64,
 }
 
 /// The next result of an enumeration.
@@ -45,7 +45,7 @@ impl<'a> Exclusion<'a> {
     pub fn new(problem: &'a Problem, formulation: Formulation, solver: &'a dyn Solver) -> Self {
         let cases = cases(problem, problem.n() / 4).into_iter();
         let found = BTreeSet::new();
-        Self { problem, solver, formulation, cases, model: None, found, nodes: 0, programmes: 0 }
+        Self { problem, solver, formulation, cases, model: None, found, nodes: 0, lps_solved: 0 }
     }
 
     /// Returns the number of branch-and-bound nodes so far.
@@ -54,31 +54,31 @@ impl<'a> Exclusion<'a> {
     }
 
     /// Returns the number of programs solved so far.
-    pub const fn programmes(&self) -> u64 {
-        self.programmes
+    pub const fn lps_solved(&self) -> u64 {
+        self.lps_solved
     }
 
     /// Returns the next solution, or the end. Results after the end are meaningless.
-    pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Next {
+    pub fn next(&mut self, sink: &mut dyn ProgressSink) -> Next {
         loop {
             let model = match self.model.take() {
                 Some(model) => model,
                 None => match self.cases.next() {
-                    Some(case) => self.programme(&case),
-                    None => return Next::End(self.verdict(watch)),
+                    Some(case) => self.case_model(&case),
+                    None => return Next::End(self.verdict(sink)),
                 },
             };
-            match self.solve(model, watch) {
+            match self.solve(model, sink) {
                 Ok(Some(found)) => return Next::Solution(found),
                 Ok(None) => {}
-                Err(doubt) => return Next::End(Verdict::NotProven(doubt)),
+                Err(unproven) => return Next::End(Verdict::NotProven(unproven)),
             }
         }
     }
 
     /// Returns the program of a case: the variables of its squares are 1, those of attacked squares
     /// are 0.
-    fn programme(&self, case: &[Square]) -> Model {
+    fn case_model(&self, case: &[Square]) -> Model {
         let mut model = self.formulation.model(self.problem, Lines::Full);
         for &square in case {
             place(&mut model, self.problem, square);
@@ -91,7 +91,7 @@ impl<'a> Exclusion<'a> {
     fn solve(
         &mut self,
         mut model: Model,
-        watch: &mut dyn ProgressSink,
+        sink: &mut dyn ProgressSink,
     ) -> Result<Option<Vec<usize>>, Unproven> {
         let n = self.problem.n();
         if n == 0 {
@@ -99,10 +99,10 @@ impl<'a> Exclusion<'a> {
             self.found.insert(Vec::new());
             return Ok(Some(Vec::new()));
         }
-        let mut step = Step { watch, level: self.found.len(), nodes: self.nodes };
+        let mut step = Step { sink, level: self.found.len(), nodes: self.nodes };
         let outcome = self.solver.optimise(&model, None, &mut step);
         self.nodes += outcome.nodes;
-        self.programmes += 1;
+        self.lps_solved += 1;
         let failed =
             |why: &str| Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())));
         let values = outcome
@@ -122,16 +122,16 @@ impl<'a> Exclusion<'a> {
             }
             (Status::Infeasible, _) => Ok(None),
             (Status::Stopped, None) => Err(Unproven::Stopped),
-            (Status::Optimal, None) => failed("what it calls optimal is no new solution"),
+            (Status::Optimal, None) => failed("its optimal point is not a new solution"),
             (Status::Failed(why), _) => failed(&why),
         }
     }
 
-    fn verdict(&self, watch: &mut dyn ProgressSink) -> Verdict {
-        match counterexample::complete(self.problem, &self.found, watch) {
-            Ruling::Confirmed => Verdict::Proven,
-            Ruling::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
-            Ruling::Undecided => Verdict::NotProven(Unproven::Unchecked),
+    fn verdict(&self, sink: &mut dyn ProgressSink) -> Verdict {
+        match counterexample::complete(self.problem, &self.found, sink) {
+            ClaimCheck::Confirmed => Verdict::Proven,
+            ClaimCheck::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
+            ClaimCheck::Undecided => Verdict::NotProven(Unproven::Unchecked),
         }
     }
 }

@@ -69,7 +69,7 @@ impl Formulation {
         match problem.piece() {
             Piece::Rook => {}
             Piece::Queen => rows.extend(self.diagonals(n)),
-            piece => panic!("{piece}s have no 0-1 programme here"),
+            piece => panic!("{piece}s have no 0-1 program here"),
         }
         let counts = lines == Lines::AtMostOne || self == Self::Borders;
         let columns = (0..n * n).map(|index| {
@@ -173,7 +173,7 @@ mod tests {
     use nqueens_proof::board::first_attack;
 
     #[test]
-    fn the_programmes_have_as_many_rows_as_the_literature_says() {
+    fn the_programs_have_the_number_of_rows_in_the_literature() {
         for n in [1, 4, 9] {
             let problem = Problem::empty(Piece::Queen, n);
             assert_eq!(Formulation::Borders.model(&problem, Lines::Full).rows.len(), 6 * n);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_squares_satisfies_the_programme_exactly_if_nothing_attacks() {
+    fn a_set_of_squares_is_feasible_exactly_if_no_two_attack_each_other() {
         for n in 1..=3 {
             for piece in [Piece::Queen, Piece::Rook] {
                 for formulation in Formulation::ALL {
@@ -198,10 +198,10 @@ mod tests {
                             .filter(|&k| values[k])
                             .map(|k| Square::new(k / n, k % n))
                             .collect();
-                        let peaceful = first_attack(piece, n, &squares).is_none();
+                        let non_attacking = first_attack(piece, n, &squares).is_none();
                         assert_eq!(
                             model.is_feasible(&values),
-                            peaceful,
+                            non_attacking,
                             "{formulation}, {piece}, {squares:?}"
                         );
                     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn decided_squares_are_decided_variables() {
+    fn decided_squares_fix_variables() {
         let at = Square::new;
         let problem =
             Problem::new(Piece::Queen, 3, vec![at(0, 1)], vec![at(2, 2)]).expect("on the board");

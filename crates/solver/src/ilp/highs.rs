@@ -35,21 +35,21 @@ impl Solver for Highs {
         &self,
         model: &Model,
         start: Option<&[bool]>,
-        watch: &mut dyn ProgressSink,
+        sink: &mut dyn ProgressSink,
     ) -> IntegerOutcome {
         let mut engine = Engine::new(model, true);
         engine.set_number(c"mip_rel_gap", 0.0);
         if let Some(start) = start {
             engine.set_start(start);
         }
-        let ended = engine.run(watch);
+        let termination = engine.run(sink);
         let nodes =
             engine.integer_info(c"mip_node_count").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        let status = match ended {
-            Ended::Optimal => Status::Optimal,
-            Ended::Infeasible => Status::Infeasible,
-            Ended::Stopped => Status::Stopped,
-            Ended::Failed(why) => Status::Failed(why),
+        let status = match termination {
+            Termination::Optimal => Status::Optimal,
+            Termination::Infeasible => Status::Infeasible,
+            Termination::Stopped => Status::Stopped,
+            Termination::Failed(why) => Status::Failed(why),
         };
         IntegerOutcome {
             values: engine.has_point().then(|| engine.solution().values),
@@ -61,7 +61,7 @@ impl Solver for Highs {
 }
 
 /// The end of a run of HiGHS.
-enum Ended {
+enum Termination {
     Optimal,
     Infeasible,
     Stopped,
@@ -77,8 +77,8 @@ struct Engine {
 }
 
 /// The data that a HiGHS callback reaches through its user pointer.
-struct Listener<'a> {
-    watch: &'a mut dyn ProgressSink,
+struct CallbackState<'a> {
+    sink: &'a mut dyn ProgressSink,
     /// Whether the progress sink has requested a stop.
     stopped: bool,
     /// A panic of the progress sink, held until HiGHS, which cannot unwind, has returned.
@@ -102,7 +102,7 @@ impl Engine {
     fn new(model: &Model, integer: bool) -> Self {
         // SAFETY: takes no arguments; the result is checked below.
         let highs = unsafe { c::Highs_create() };
-        assert!(!highs.is_null(), "HiGHS has no memory");
+        assert!(!highs.is_null(), "HiGHS could not be created");
         let mut engine = Self { highs, columns: model.columns.len(), rows: model.rows.len() };
         engine.set_switch(c"output_flag", false);
         engine.set_whole(c"threads", 1);
@@ -127,7 +127,7 @@ impl Engine {
             Direction::Maximise => c::kHighsObjSenseMaximize,
         };
         let (columns, rows, terms) = (int(engine.columns), int(engine.rows), int(indices.len()));
-        // SAFETY: `highs` is alive; every array has the length passed to HiGHS: `columns` for
+        // SAFETY: `highs` is valid; every array has the length passed to HiGHS: `columns` for
         // costs, bounds and kinds, `rows` for row bounds and starts, `terms` for indices and
         // values. HiGHS copies them all.
         let status = unsafe {
@@ -171,12 +171,12 @@ impl Engine {
                 )
             }
         };
-        assert_ne!(status, c::kHighsStatusError, "HiGHS refuses a model that is well formed");
+        assert_ne!(status, c::kHighsStatusError, "HiGHS rejected a well-formed model");
         engine
     }
 
     fn set_switch(&mut self, option: &CStr, on: bool) {
-        // SAFETY: `highs` is alive, the name is NUL-terminated.
+        // SAFETY: `highs` is valid, the name is NUL-terminated.
         unsafe { c::Highs_setBoolOptionValue(self.highs, option.as_ptr(), c::HighsInt::from(on)) };
     }
 
@@ -203,25 +203,25 @@ impl Engine {
         unsafe { c::Highs_setSolution(self.highs, values.as_ptr(), null(), null(), null()) };
     }
 
-    fn run(&mut self, watch: &mut dyn ProgressSink) -> Ended {
-        let left = watch.time_left();
-        if left.is_some_and(|left| left.is_zero()) || watch.look(&Progress::default()).is_break() {
-            return Ended::Stopped;
+    fn run(&mut self, sink: &mut dyn ProgressSink) -> Termination {
+        let left = sink.time_left();
+        if left.is_some_and(|left| left.is_zero()) || sink.report(&Progress::default()).is_break() {
+            return Termination::Stopped;
         }
         // HiGHS accumulates the time of all runs of an instance.
-        // SAFETY: `highs` is alive.
+        // SAFETY: `highs` is valid.
         let spent = unsafe { c::Highs_getRunTime(self.highs) };
         self.set_number(
             c"time_limit",
             left.map_or(f64::INFINITY, |left| spent + left.as_secs_f64()),
         );
-        let mut listener = Listener { watch, stopped: false, panic: None };
-        let user = (&raw mut listener).cast::<c_void>();
-        // SAFETY: `listener` outlives the run, and is only accessed through `user` until the
-        // callback is removed below; `listen` does not unwind. The run returns before anything else
-        // uses `highs`.
+        let mut state = CallbackState { sink, stopped: false, panic: None };
+        let user = (&raw mut state).cast::<c_void>();
+        // SAFETY: `state` outlives the run, and is only accessed through `user` until the callback
+        // is removed below; `callback` does not unwind. The run returns before anything else uses
+        // `highs`.
         let status = unsafe {
-            c::Highs_setCallback(self.highs, Some(listen), user);
+            c::Highs_setCallback(self.highs, Some(callback), user);
             for kind in [c::kHighsCallbackSimplexInterrupt, c::kHighsCallbackMipInterrupt] {
                 c::Highs_startCallback(self.highs, kind);
             }
@@ -229,23 +229,23 @@ impl Engine {
             c::Highs_setCallback(self.highs, None, null_mut());
             status
         };
-        if let Some(panic) = listener.panic {
+        if let Some(panic) = state.panic {
             resume_unwind(panic);
         }
-        // SAFETY: `highs` is alive.
+        // SAFETY: `highs` is valid.
         let model_status = unsafe { c::Highs_getModelStatus(self.highs) };
         match model_status {
-            _ if listener.stopped => Ended::Stopped,
-            c::kHighsModelStatusOptimal | c::kHighsModelStatusModelEmpty => Ended::Optimal,
-            c::kHighsModelStatusInfeasible => Ended::Infeasible,
-            c::kHighsModelStatusTimeLimit | c::kHighsModelStatusInterrupt => Ended::Stopped,
-            other => Ended::Failed(format!("status {status}, model status {other}")),
+            _ if state.stopped => Termination::Stopped,
+            c::kHighsModelStatusOptimal | c::kHighsModelStatusModelEmpty => Termination::Optimal,
+            c::kHighsModelStatusInfeasible => Termination::Infeasible,
+            c::kHighsModelStatusTimeLimit | c::kHighsModelStatusInterrupt => Termination::Stopped,
+            other => Termination::Failed(format!("status {status}, model status {other}")),
         }
     }
 
     fn integer_info(&self, name: &CStr) -> Option<i64> {
         let mut value = 0;
-        // SAFETY: `highs` is alive, the name is NUL-terminated, `value` is only written to.
+        // SAFETY: `highs` is valid, the name is NUL-terminated, `value` is only written to.
         let status =
             unsafe { c::Highs_getInt64InfoValue(self.highs, name.as_ptr(), &raw mut value) };
         (status == c::kHighsStatusOk).then_some(value)
@@ -290,26 +290,26 @@ impl Engine {
     }
 
     fn ray(&self) -> Option<Vec<f64>> {
-        let (mut there, mut ray) = (0, vec![0.0; self.rows]);
+        let (mut exists, mut ray) = (0, vec![0.0; self.rows]);
         // SAFETY: `ray` has one value per row, as HiGHS expects if there is a ray.
-        let status = unsafe { c::Highs_getDualRay(self.highs, &raw mut there, ray.as_mut_ptr()) };
-        (status != c::kHighsStatusError && there != 0).then_some(ray)
+        let status = unsafe { c::Highs_getDualRay(self.highs, &raw mut exists, ray.as_mut_ptr()) };
+        (status != c::kHighsStatusError && exists != 0).then_some(ray)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // SAFETY: `highs` is alive and is not used afterwards.
+        // SAFETY: `highs` is valid and is not used afterwards.
         unsafe { c::Highs_destroy(self.highs) };
     }
 }
 
-/// The callback: asks the progress sink whether HiGHS may continue.
+/// The callback that reports to the progress sink and stops HiGHS if the sink breaks.
 ///
 /// # Safety
-/// `user` points to a [`Listener`] that nothing else uses; `out` and `answer` are null or owned by
-/// HiGHS.
-unsafe extern "C" fn listen(
+/// `user` points to a [`CallbackState`] that nothing else uses; `out` and `answer` are null or
+/// owned by HiGHS.
+unsafe extern "C" fn callback(
     kind: c_int,
     _message: *const c_char,
     out: *const c::HighsCallbackDataOut,
@@ -317,26 +317,26 @@ unsafe extern "C" fn listen(
     user: *mut c_void,
 ) {
     // SAFETY: guaranteed by the caller for the duration of this call.
-    let (listener, out, answer) =
-        unsafe { (user.cast::<Listener<'_>>().as_mut(), out.as_ref(), answer.as_mut()) };
-    let (Some(listener), Some(answer)) = (listener, answer) else { return };
+    let (state, out, answer) =
+        unsafe { (user.cast::<CallbackState<'_>>().as_mut(), out.as_ref(), answer.as_mut()) };
+    let (Some(state), Some(answer)) = (state, answer) else { return };
     let mut progress = Progress::default();
     if let Some(out) = out.filter(|_| kind == c::kHighsCallbackMipInterrupt) {
         progress.nodes = u64::try_from(out.mip_node_count).unwrap_or(0);
         progress.bound = Some(out.mip_dual_bound).filter(|bound| bound.is_finite());
     }
-    if !listener.stopped {
-        let watch = &mut listener.watch;
-        match catch_unwind(AssertUnwindSafe(|| watch.look(&progress))) {
+    if !state.stopped {
+        let sink = &mut state.sink;
+        match catch_unwind(AssertUnwindSafe(|| sink.report(&progress))) {
             Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(())) => listener.stopped = true,
+            Ok(ControlFlow::Break(())) => state.stopped = true,
             Err(panic) => {
-                listener.panic = Some(panic);
-                listener.stopped = true;
+                state.panic = Some(panic);
+                state.stopped = true;
             }
         }
     }
-    if listener.stopped {
+    if state.stopped {
         answer.user_interrupt = 1;
     }
 }
@@ -344,7 +344,7 @@ unsafe extern "C" fn listen(
 impl Linear for Engine {
     fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
         assert!(column < self.columns);
-        // SAFETY: `highs` is alive, the column exists.
+        // SAFETY: `highs` is valid, the column exists.
         unsafe { c::Highs_changeColBounds(self.highs, int(column), lower, upper) };
     }
 
@@ -387,12 +387,12 @@ impl Linear for Engine {
         self.columns += 1;
     }
 
-    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
-        match self.run(watch) {
-            Ended::Optimal => LinearOutcome::Optimal(self.solution()),
-            Ended::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },
-            Ended::Stopped => LinearOutcome::Stopped,
-            Ended::Failed(why) => LinearOutcome::Failed(why),
+    fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome {
+        match self.run(sink) {
+            Termination::Optimal => LinearOutcome::Optimal(self.solution()),
+            Termination::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },
+            Termination::Stopped => LinearOutcome::Stopped,
+            Termination::Failed(why) => LinearOutcome::Failed(why),
         }
     }
 }

@@ -38,8 +38,8 @@ const fn comparison(relation: Relation) -> ComparisonOp {
 }
 
 /// Returns the next time slice, or `None` if no time is left.
-fn slice(watch: &dyn ProgressSink) -> Option<Duration> {
-    let slice = watch.time_left().map_or(SLICE, |left| left.min(SLICE));
+fn slice(sink: &dyn ProgressSink) -> Option<Duration> {
+    let slice = sink.time_left().map_or(SLICE, |left| left.min(SLICE));
     (!slice.is_zero()).then_some(slice)
 }
 
@@ -56,7 +56,7 @@ impl Solver for MicroLp {
         &self,
         model: &Model,
         start: Option<&[bool]>,
-        watch: &mut dyn ProgressSink,
+        sink: &mut dyn ProgressSink,
     ) -> IntegerOutcome {
         let mut problem = Problem::new(direction(model.direction));
         let variables: Vec<Variable> = model
@@ -82,10 +82,10 @@ impl Solver for MicroLp {
         });
         let stopped =
             IntegerOutcome { status: Status::Stopped, values: None, bound: None, nodes: 0 };
-        if watch.look(&Progress::default()).is_break() {
+        if sink.report(&Progress::default()).is_break() {
             return stopped;
         }
-        let Some(time) = slice(watch) else { return stopped };
+        let Some(time) = slice(sink) else { return stopped };
         let mut options = SolveOptions::default();
         options.time_limit = Some(time);
         options.warm_start = start;
@@ -93,15 +93,15 @@ impl Solver for MicroLp {
         loop {
             match outcome {
                 Ok(reached) => {
-                    let told = told(&reached, &variables);
-                    if told.status != Status::Stopped {
-                        return told;
+                    let result = outcome_of(&reached, &variables);
+                    if result.status != Status::Stopped {
+                        return result;
                     }
-                    let progress = Progress { level: 0, bound: told.bound, nodes: told.nodes };
-                    if watch.look(&progress) == ControlFlow::Break(()) {
-                        return told;
+                    let progress = Progress { level: 0, bound: result.bound, nodes: result.nodes };
+                    if sink.report(&progress) == ControlFlow::Break(()) {
+                        return result;
                     }
-                    let Some(time) = slice(watch) else { return told };
+                    let Some(time) = slice(sink) else { return result };
                     let mut options = ResumeOptions::default();
                     options.time_limit = Some(time);
                     outcome = reached.resume_with(options);
@@ -117,7 +117,7 @@ impl Solver for MicroLp {
     }
 }
 
-fn told(outcome: &SolveOutcome, variables: &[Variable]) -> IntegerOutcome {
+fn outcome_of(outcome: &SolveOutcome, variables: &[Variable]) -> IntegerOutcome {
     let stats = outcome.stats();
     let solution = outcome.solution();
     let optimal = solution.is_some_and(|solution| solution.status() == SolutionStatus::Optimal);

@@ -22,7 +22,7 @@ mod single_solution;
 mod solver;
 
 pub use beautiful::most_beautiful;
-pub use first::{Method as FirstMethod, TooLarge, UnknownMethod, first};
+pub use first::{FirstMethod, TooLarge, UnknownFirstMethod, lexicographic_first};
 pub use formulation::{Formulation, Lines, UnknownFormulation};
 #[cfg(feature = "highs")]
 pub use highs::Highs;

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn feasibility_is_judged_row_by_row_and_by_what_is_decided() {
+    fn a_point_is_feasible_if_it_satisfies_rows_and_domains() {
         let column = |domain| Column { name: String::new(), cost: 3, domain };
         let model = Model {
             name: "m".into(),

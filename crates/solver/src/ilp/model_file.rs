@@ -18,7 +18,7 @@ pub enum Format {
 
 /// The error for a file name that does not determine a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no format of model files; let the name end in .mps or .lp")]
+#[error("unknown model file format: '{0}'; the name must end in .mps or .lp")]
 pub struct UnknownFormat(String);
 
 impl Format {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mps_file_has_all_that_the_model_has() {
+    fn an_mps_file_contains_the_whole_model() {
         let model = model();
         let text = Format::Mps.write(&model);
         let (mut section, mut read, mut bounds, mut relations) =
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_lp_file_has_all_that_the_model_has() {
+    fn an_lp_file_contains_the_whole_model() {
         let model = model();
         let text = Format::Lp.write(&model);
         let joined = text.replace("\n  ", " ");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_file_tells_its_format() {
+    fn the_file_extension_determines_the_format() {
         assert_eq!(Format::of(Path::new("a/b.LP")), Ok(Format::Lp));
         assert_eq!(Format::of(Path::new("b.mps")), Ok(Format::Mps));
         for name in ["b", "b.txt", ".lp"] {

@@ -27,7 +27,7 @@ pub(super) fn solution(problem: &Problem, values: &[bool]) -> Option<Vec<usize>>
 }
 
 /// Returns the non-attacking set of `problem` encoded by `values`, if there is one.
-pub(super) fn peaceful(problem: &Problem, values: &[bool]) -> Option<Vec<Square>> {
+pub(super) fn non_attacking(problem: &Problem, values: &[bool]) -> Option<Vec<Square>> {
     let squares = squares(problem.n(), values);
     let mut columns = vec![None; problem.n()];
     for square in &squares {
@@ -57,7 +57,7 @@ mod tests {
     use nqueens_proof::board::Piece;
 
     #[test]
-    fn values_are_a_solution_only_if_the_checker_says_so() {
+    fn values_are_a_solution_only_if_the_checker_accepts_them() {
         let problem = Problem::empty(Piece::Queen, 4);
         let values = |on: &[usize]| (0..16).map(|k| on.contains(&k)).collect::<Vec<bool>>();
         assert_eq!(solution(&problem, &values(&[1, 7, 8, 14])), Some(vec![1, 3, 0, 2]));
@@ -70,7 +70,7 @@ mod tests {
         let blocked =
             Problem::new(Piece::Queen, 4, vec![], vec![Square::new(0, 1)]).expect("on the board");
         assert_eq!(solution(&blocked, &values(&[1, 7, 8, 14])), None, "a blocked square is used");
-        assert_eq!(peaceful(&blocked, &values(&[7, 8])).map(|s| s.len()), Some(2));
-        assert_eq!(peaceful(&problem, &values(&[0, 5])), None);
+        assert_eq!(non_attacking(&blocked, &values(&[7, 8])).map(|s| s.len()), Some(2));
+        assert_eq!(non_attacking(&problem, &values(&[0, 5])), None);
     }
 }

@@ -1,9 +1,9 @@
 //! One solution by a 0-1 program: any solution, the heaviest one, or a largest non-attacking set.
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Model};
-use super::rounding::{peaceful, rounded, solution};
+use super::rounding::{non_attacking, rounded, solution};
 use super::solver::{Solver, Status};
 use crate::progress::ProgressSink;
 use crate::verdict::{Answer, Unproven, Verdict};
@@ -40,27 +40,27 @@ pub fn one_solution(
     problem: &Problem,
     model: &Model,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
         return Answer {
             found: Some(Vec::new()),
             verdict: Verdict::Proven,
             nodes: 0,
-            programmes: 0,
+            lps_solved: 0,
         };
     }
-    let run = Run::of(model, solver, watch);
+    let run = Run::of(model, solver, sink);
     let (found, verdict) = match run.values.as_ref().and_then(|values| solution(problem, values)) {
         // A solution needs no further proof, whatever the solver claims.
         Some(found) => (Some(found), Verdict::Proven),
         None => match run.claim {
-            Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, watch)),
+            Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, sink)),
             Ok(Claim::Optimal) => (None, run.no_solution(solver)),
-            Err(doubt) => (None, Verdict::NotProven(doubt)),
+            Err(unproven) => (None, Verdict::NotProven(unproven)),
         },
     };
-    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+    Answer { found, verdict, nodes: run.nodes, lps_solved: 1 }
 }
 
 /// Finds a solution of `problem` with the greatest sum of `weights` (of the squares, row by row),
@@ -70,12 +70,12 @@ pub fn heaviest(
     model: &Model,
     weights: &[i64],
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
-        return one_solution(problem, model, solver, watch);
+        return one_solution(problem, model, solver, sink);
     }
-    let run = Run::of(model, solver, watch);
+    let run = Run::of(model, solver, sink);
     let found = run.values.as_ref().and_then(|values| solution(problem, values));
     let n = problem.n();
     let weight = |columns: &Vec<usize>| -> i128 {
@@ -85,12 +85,12 @@ pub fn heaviest(
         Ok(Claim::Optimal) if found.is_none() => (None, run.no_solution(solver)),
         Ok(Claim::Optimal) => {
             let claim = found.as_ref().map(weight);
-            ruled(found, counterexample::heaviest(problem, weights, claim, watch))
+            ruled(found, counterexample::heaviest(problem, weights, claim, sink))
         }
-        Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, watch)),
-        Err(doubt) => (found, Verdict::NotProven(doubt)),
+        Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, sink)),
+        Err(unproven) => (found, Verdict::NotProven(unproven)),
     };
-    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+    Answer { found, verdict, nodes: run.nodes, lps_solved: 1 }
 }
 
 /// Finds a largest non-attacking set that contains the placed pieces and no blocked square. Finds
@@ -99,22 +99,22 @@ pub fn largest_set(
     problem: &Problem,
     model: &Model,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Answer<Vec<Square>> {
-    let proven = |found| Answer { found, verdict: Verdict::Proven, nodes: 0, programmes: 0 };
+    let proven = |found| Answer { found, verdict: Verdict::Proven, nodes: 0, lps_solved: 0 };
     if problem.conflict().is_some() {
         return proven(None);
     }
     if problem.n() == 0 {
         return proven(Some(Vec::new()));
     }
-    let run = Run::of(model, solver, watch);
-    let found = run.values.as_ref().and_then(|values| peaceful(problem, values));
+    let run = Run::of(model, solver, sink);
+    let found = run.values.as_ref().and_then(|values| non_attacking(problem, values));
     let (found, verdict) = match run.claim {
         Ok(Claim::Optimal) => match found {
             None => (None, run.no_solution(solver)),
             Some(set) => {
-                let ruling = counterexample::largest(problem, set.len(), watch);
+                let ruling = counterexample::largest(problem, set.len(), sink);
                 ruled(Some(set), ruling)
             }
         },
@@ -122,17 +122,17 @@ pub fn largest_set(
         Ok(Claim::Infeasible) => {
             (Some(problem.placed().to_vec()), Verdict::NotProven(Unproven::Refuted))
         }
-        Err(doubt) => (found, Verdict::NotProven(doubt)),
+        Err(unproven) => (found, Verdict::NotProven(unproven)),
     };
-    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+    Answer { found, verdict, nodes: run.nodes, lps_solved: 1 }
 }
 
 /// Returns the claim or its counterexample, with the verdict.
-fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
+fn ruled<T>(claim: Option<T>, ruling: ClaimCheck<T>) -> (Option<T>, Verdict) {
     match ruling {
-        Ruling::Confirmed => (claim, Verdict::Proven),
-        Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-        Ruling::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
+        ClaimCheck::Confirmed => (claim, Verdict::Proven),
+        ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+        ClaimCheck::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
     }
 }
 
@@ -151,8 +151,8 @@ enum Claim {
 }
 
 impl Run {
-    fn of(model: &Model, solver: &dyn Solver, watch: &mut dyn ProgressSink) -> Self {
-        let outcome = solver.optimise(model, None, watch);
+    fn of(model: &Model, solver: &dyn Solver, sink: &mut dyn ProgressSink) -> Self {
+        let outcome = solver.optimise(model, None, sink);
         let claim = match outcome.status {
             Status::Optimal => Ok(Claim::Optimal),
             Status::Infeasible => Ok(Claim::Infeasible),
@@ -163,7 +163,7 @@ impl Run {
     }
 
     fn no_solution(&self, solver: &dyn Solver) -> Verdict {
-        let why = format!("{}: what it calls optimal is no solution", solver.name());
+        let why = format!("{}: its optimal point is not a solution", solver.name());
         Verdict::NotProven(Unproven::SolverFailed(why))
     }
 }

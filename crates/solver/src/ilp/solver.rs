@@ -20,7 +20,7 @@ pub trait Solver: Sync {
         &self,
         model: &Model,
         start: Option<&[bool]>,
-        watch: &mut dyn ProgressSink,
+        sink: &mut dyn ProgressSink,
     ) -> IntegerOutcome;
 }
 
@@ -67,7 +67,7 @@ pub trait Linear {
     fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]);
 
     /// Solves the program.
-    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome;
+    fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome;
 }
 
 /// A solver's result for a linear program.

@@ -3,7 +3,7 @@
 //! Steepest edge, the long-step ratio test (a variable with two bounds can be passed by flipping it
 //! to its other bound), Harris's tolerance, and perturbation of costs when it stalls.
 
-use super::tableau::{Place, Tableau, ZERO};
+use super::tableau::{Tableau, VariableStatus, ZERO};
 use super::{Clock, Phase};
 
 /// Number of steps without progress after which costs are perturbed.
@@ -14,7 +14,7 @@ const STALL: u32 = 20;
 const PERTURBATION: f64 = 1e-2;
 
 /// Number of steps without progress after which the leaving variable is chosen at random.
-const WANDER: u32 = 500;
+const RANDOMISE_AFTER: u32 = 500;
 
 /// A candidate for entering the basis in the ratio test.
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +42,13 @@ pub(super) struct Dual {
 /// Gives all reduced costs the right signs, by flipping the variable to its other bound or, if
 /// there is none, by shifting its cost.
 pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
-    for variable in 0..tableau.places.len() {
-        if tableau.misprice(variable) <= tolerance {
+    for variable in 0..tableau.statuses.len() {
+        if tableau.dual_infeasibility(variable) <= tolerance {
             continue;
         }
-        let place = match tableau.places[variable] {
-            Place::Lower if tableau.upper[variable].is_finite() => Place::Upper,
-            Place::Upper if tableau.lower[variable].is_finite() => Place::Lower,
+        let place = match tableau.statuses[variable] {
+            VariableStatus::Lower if tableau.upper[variable].is_finite() => VariableStatus::Upper,
+            VariableStatus::Upper if tableau.lower[variable].is_finite() => VariableStatus::Lower,
             _ => {
                 tableau.shift_cost(variable, 0.0);
                 continue;
@@ -64,12 +64,12 @@ pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
 
 /// Moves every reduced cost away from 0 by a random amount.
 fn perturb(tableau: &mut Tableau) {
-    for variable in 0..tableau.places.len() {
+    for variable in 0..tableau.statuses.len() {
         let away = PERTURBATION * tableau.random.f64();
-        match tableau.places[variable] {
-            Place::Lower => tableau.shift_cost(variable, tableau.reduced[variable] + away),
-            Place::Upper => tableau.shift_cost(variable, tableau.reduced[variable] - away),
-            Place::Basic | Place::Fixed | Place::Free => {}
+        match tableau.statuses[variable] {
+            VariableStatus::Lower => tableau.shift_cost(variable, tableau.reduced[variable] + away),
+            VariableStatus::Upper => tableau.shift_cost(variable, tableau.reduced[variable] - away),
+            VariableStatus::Basic | VariableStatus::Fixed | VariableStatus::Free => {}
         }
     }
 }
@@ -83,12 +83,13 @@ impl Dual {
         clock: &mut Clock<'_>,
         tolerance: f64,
     ) -> Phase {
-        tableau.inverse.learn_norms();
+        tableau.inverse.compute_norms();
         let mut stalled = 0;
         let mut renewed = false;
         let mut perturbed = !clock.may_perturb;
         loop {
-            let Some((position, excess)) = leaving(tableau, tolerance, stalled > WANDER) else {
+            let Some((position, excess)) = leaving(tableau, tolerance, stalled > RANDOMISE_AFTER)
+            else {
                 return Phase::Done;
             };
             if let Some(phase) = clock.tick() {
@@ -100,7 +101,7 @@ impl Dual {
                 return Phase::Infeasible(excess);
             };
             tableau.price_column(entering);
-            if !tableau.pivot_is_sound(position, entering) {
+            if !tableau.is_pivot_stable(position, entering) {
                 if renewed && tableau.inverse.exchanges() == 0 {
                     return Phase::Failed("a pivot is too small");
                 }
@@ -163,16 +164,16 @@ impl Dual {
         self.candidates.clear();
         let sign = if too_large { 1.0 } else { -1.0 };
         for &variable in &tableau.movable {
-            let (a, place) = (tableau.row[variable], tableau.places[variable]);
+            let (a, place) = (tableau.row[variable], tableau.statuses[variable]);
             if a.abs() <= ZERO {
                 continue;
             }
             let reduced = tableau.reduced[variable];
             let (slope, distance) = match place {
-                Place::Basic | Place::Fixed => continue,
-                Place::Lower => (sign * a, reduced),
-                Place::Upper => (-sign * a, -reduced),
-                Place::Free => (a.abs(), reduced.abs()),
+                VariableStatus::Basic | VariableStatus::Fixed => continue,
+                VariableStatus::Lower => (sign * a, reduced),
+                VariableStatus::Upper => (-sign * a, -reduced),
+                VariableStatus::Free => (a.abs(), reduced.abs()),
             };
             if slope > 0.0 {
                 let range = tableau.upper[variable] - tableau.lower[variable];
@@ -211,9 +212,9 @@ impl Dual {
         let columns = tableau.columns();
         self.sums.clear();
         for &(variable, _) in &self.flips {
-            let (place, sign) = match tableau.places[variable] {
-                Place::Lower => (Place::Upper, 1.0),
-                _ => (Place::Lower, -1.0),
+            let (place, sign) = match tableau.statuses[variable] {
+                VariableStatus::Lower => (VariableStatus::Upper, 1.0),
+                _ => (VariableStatus::Lower, -1.0),
             };
             let step = sign * (tableau.upper[variable] - tableau.lower[variable]);
             tableau.put(variable, place);
@@ -243,13 +244,13 @@ fn merge(sums: &mut Vec<(usize, f64)>) {
 }
 
 /// Selects the position whose value violates its bounds most, relative to the norm of its row.
-fn leaving(tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<(usize, f64)> {
+fn leaving(tableau: &mut Tableau, tolerance: f64, randomised: bool) -> Option<(usize, f64)> {
     let mut best = None;
     let mut most = 0.0;
     for (position, &basic) in tableau.basis.iter().enumerate() {
         let excess = tableau.excess(basic);
         if excess.abs() > tolerance {
-            let weight = if wander {
+            let weight = if randomised {
                 tableau.random.f64() + 1e-9
             } else {
                 1.0 / tableau.inverse.norm(position)
@@ -269,9 +270,9 @@ fn leaving(tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<(usize
 fn step(tableau: &mut Tableau, position: usize, entering: usize, excess: f64) {
     let leaving = tableau.basis[position];
     let (place, bound) = if excess > 0.0 {
-        (Place::Upper, tableau.upper[leaving])
+        (VariableStatus::Upper, tableau.upper[leaving])
     } else {
-        (Place::Lower, tableau.lower[leaving])
+        (VariableStatus::Lower, tableau.lower[leaving])
     };
     let length = (tableau.values[leaving] - bound) / tableau.alpha.values[position];
     tableau.shift(entering, length);

@@ -9,13 +9,13 @@
 use super::wide::{Width, subtract_one};
 
 /// Values below this are rounding errors, and treated as 0.
-const DUST: f64 = 1e-13;
+const ROUNDOFF: f64 = 1e-13;
 
 /// A dense vector with the indices of its non-zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scattered {
     pub(super) values: Vec<f64>,
-    pub(super) places: Vec<u32>,
+    pub(super) indices: Vec<u32>,
 }
 
 impl Scattered {
@@ -23,15 +23,15 @@ impl Scattered {
     pub(super) fn clear(&mut self, len: usize) {
         self.values.clear();
         self.values.resize(len, 0.0);
-        self.places.clear();
+        self.indices.clear();
     }
 
-    /// Recomputes the indices of the non-zeros; values below [`DUST`] become 0.
+    /// Recomputes the indices of the non-zeros; values below [`ROUNDOFF`] become 0.
     pub(super) fn gather(&mut self) {
-        self.places.clear();
+        self.indices.clear();
         for (place, value) in (0u32..).zip(&mut self.values) {
-            if value.abs() > DUST {
-                self.places.push(place);
+            if value.abs() > ROUNDOFF {
+                self.indices.push(place);
             } else {
                 *value = 0.0;
             }
@@ -40,7 +40,7 @@ impl Scattered {
 
     /// Iterates over the indices with their values.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.places.iter().map(|&place| (place as usize, self.values[place as usize]))
+        self.indices.iter().map(|&place| (place as usize, self.values[place as usize]))
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Inverse {
     columns: Vec<f64>,
     /// The squared norm of each row, if known.
     norms: Vec<f64>,
-    knows_norms: bool,
+    norms_valid: bool,
     /// Number of exchanges since the last computation from scratch.
     exchanges: usize,
 }
@@ -68,7 +68,7 @@ impl Inverse {
         }
         self.norms.clear();
         self.norms.resize(size, 1.0);
-        self.knows_norms = true;
+        self.norms_valid = true;
         self.exchanges = 0;
     }
 
@@ -81,25 +81,25 @@ impl Inverse {
     }
 
     /// Resets the number of exchanges.
-    pub(super) fn forget_exchanges(&mut self) {
+    pub(super) fn reset_exchanges(&mut self) {
         self.exchanges = 0;
     }
 
-    /// Stops updating the norms until [`learn_norms`](Self::learn_norms) is called.
-    pub(super) fn forget_norms(&mut self) {
-        self.knows_norms = false;
+    /// Stops updating the norms until [`compute_norms`](Self::compute_norms) is called.
+    pub(super) fn invalidate_norms(&mut self) {
+        self.norms_valid = false;
     }
 
     /// Computes the norms, if they are not known.
-    pub(super) fn learn_norms(&mut self) {
-        if self.knows_norms {
+    pub(super) fn compute_norms(&mut self) {
+        if self.norms_valid {
             return;
         }
         self.norms.fill(0.0);
         for column in self.columns.chunks_exact(self.size.max(1)) {
             self.norms.iter_mut().zip(column).for_each(|(norm, entry)| *norm += entry * entry);
         }
-        self.knows_norms = true;
+        self.norms_valid = true;
     }
 
     /// Returns the weight of a position in the dual simplex.
@@ -162,7 +162,7 @@ impl Inverse {
     /// row `position` of B⁻¹.
     pub(super) fn exchange(&mut self, position: usize, alpha: &Scattered, row: &Scattered) {
         let pivot = alpha.values[position];
-        let sparse = alpha.places.len() * 4 < self.size;
+        let sparse = alpha.indices.len() * 4 < self.size;
         let width = Width::widest();
         let norms = &mut self.norms;
         let mut own = 0.0;
@@ -170,7 +170,7 @@ impl Inverse {
             let factor = entry / pivot;
             own += factor * factor;
             let column = &mut self.columns[k * self.size..(k + 1) * self.size];
-            match (sparse, self.knows_norms) {
+            match (sparse, self.norms_valid) {
                 (true, true) => {
                     alpha
                         .iter()
@@ -210,7 +210,7 @@ mod tests {
                 assert!((value - f64::from(u8::from(i == j))).abs() < 1e-9);
             }
         }
-        inverse.learn_norms();
+        inverse.compute_norms();
         for p in 0..inverse.size() {
             let mut row = Scattered::default();
             inverse.row(p, &mut row);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_and_growth_keep_it_the_inverse_with_the_norms_of_its_rows() {
+    fn exchanges_and_growth_preserve_the_inverse_and_its_row_norms() {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..50 {
             let mut size = random.usize(1..12);
@@ -232,7 +232,7 @@ mod tests {
             inverse.of_logicals(size);
             for step in 0..30 {
                 if step == 20 && random.bool() {
-                    inverse.forget_norms();
+                    inverse.invalidate_norms();
                 }
                 if step == 15 {
                     let new: Vec<f64> = (0..size).map(|_| f64::from(random.i32(-1..=1))).collect();

@@ -42,11 +42,11 @@ const ROUNDS: usize = 20;
 const RESIDUAL: f64 = 1e-10;
 
 /// Number of steps between two reports to the progress sink.
-const LOOK: u64 = 64;
+const REPORT_EVERY: u64 = 64;
 
 /// The end of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Termination {
     /// At an optimal vertex: see [`Simplex::values`], [`Simplex::duals`] and
     /// [`Simplex::objective`].
     Optimal,
@@ -70,7 +70,7 @@ enum Phase {
 
 /// Counts steps, and reports to the progress sink from time to time.
 struct Clock<'a> {
-    watch: &'a mut dyn ProgressSink,
+    sink: &'a mut dyn ProgressSink,
     /// Number of steps of all solves.
     steps: &'a mut u64,
     last: u64,
@@ -84,13 +84,13 @@ impl Clock<'_> {
         if *self.steps >= self.last {
             return Some(Phase::Failed("too many steps"));
         }
-        (self.steps.is_multiple_of(LOOK) && is_over(self.watch)).then_some(Phase::Stopped)
+        (self.steps.is_multiple_of(REPORT_EVERY) && is_over(self.sink)).then_some(Phase::Stopped)
     }
 }
 
-fn is_over(watch: &mut dyn ProgressSink) -> bool {
-    watch.look(&Progress::default()).is_break()
-        || watch.time_left().is_some_and(|left| left.is_zero())
+fn is_over(sink: &mut dyn ProgressSink) -> bool {
+    sink.report(&Progress::default()).is_break()
+        || sink.time_left().is_some_and(|left| left.is_zero())
 }
 
 /// A linear program with the basis of the last solve.
@@ -170,16 +170,16 @@ impl Simplex {
         self.tableau.columns()
     }
 
-    /// Returns the values of the columns after [`Ended::Optimal`].
+    /// Returns the values of the columns after [`Termination::Optimal`].
     pub fn values(&self) -> &[f64] {
         &self.tableau.values[..self.columns()]
     }
 
-    /// Returns one multiplier per row after [`Ended::Optimal`]: the change of the objective per
-    /// unit by which the row's bound is raised. If the objective is minimised, that of an `at most`
-    /// row is ≤ 0 and that of an `at least` row ≥ 0; if it is maximised, vice versa. With y and
-    /// reduced costs `c − yA`, the objective is `yb` plus each reduced cost times the bound that
-    /// its column is at.
+    /// Returns one multiplier per row after [`Termination::Optimal`]: the change of the objective
+    /// per unit by which the row's bound is raised. If the objective is minimised, that of an `at
+    /// most` row is ≤ 0 and that of an `at least` row ≥ 0; if it is maximised, vice versa. With y
+    /// and reduced costs `c − yA`, the objective is `yb` plus each reduced cost times the bound
+    /// that its column is at.
     pub fn duals(&self) -> &[f64] {
         &self.duals
     }
@@ -190,8 +190,8 @@ impl Simplex {
         self.sign() * costs.zip(self.values()).map(|(cost, value)| cost * value).sum::<f64>()
     }
 
-    /// Returns one multiplier per row after [`Ended::Infeasible`], ≤ 0 for `at most` rows and ≥ 0
-    /// for `at least` rows, whatever the direction: the maximum of Σ y × (left side) within the
+    /// Returns one multiplier per row after [`Termination::Infeasible`], ≤ 0 for `at most` rows and
+    /// ≥ 0 for `at least` rows, whatever the direction: the maximum of Σ y × (left side) within the
     /// bounds of the columns is less than Σ y × bound. Returns `None` if the lower bound of a row
     /// or a column is above its upper one.
     pub fn ray(&self) -> Option<&[f64]> {
@@ -211,16 +211,16 @@ impl Simplex {
     }
 
     /// Solves the program. Reports to the progress sink every 64 steps, counted over all solves.
-    pub fn run(&mut self, watch: &mut dyn ProgressSink) -> Ended {
+    pub fn run(&mut self, sink: &mut dyn ProgressSink) -> Termination {
         self.ray = None;
         let tableau = &mut self.tableau;
         tableau.restore_costs();
         tableau.restore_bounds();
         if tableau.has_crossed_bounds() {
-            return Ended::Infeasible;
+            return Termination::Infeasible;
         }
         let last = self.steps + 2000 + 50 * (tableau.rows() + tableau.columns()) as u64;
-        let mut clock = Clock { watch, steps: &mut self.steps, last, may_perturb: true };
+        let mut clock = Clock { sink, steps: &mut self.steps, last, may_perturb: true };
         let mut verified = false;
         let mut loose = false;
         for round in 0..ROUNDS {
@@ -242,10 +242,10 @@ impl Simplex {
                 let factor = self.sign() * self.tableau.scale();
                 let columns = self.columns();
                 self.duals.extend(self.tableau.reduced[columns..].iter().map(|y| factor * y));
-                return Ended::Optimal;
+                return Termination::Optimal;
             } else {
                 if !verify(tableau) {
-                    return Ended::Failed("the basis is not regular");
+                    return Termination::Failed("the basis is not regular");
                 }
                 verified = true;
                 continue;
@@ -256,16 +256,16 @@ impl Simplex {
                 Phase::Infeasible(excess) => {
                     self.ray = ray::proof(tableau, excess.signum(), tolerance);
                     if self.ray.is_some() {
-                        return Ended::Infeasible;
+                        return Termination::Infeasible;
                     }
                     loose |= tableau.inverse.exchanges() == 0;
                     tableau.reinvert();
                 }
-                Phase::Stopped => return Ended::Stopped,
-                Phase::Failed(why) => return Ended::Failed(why),
+                Phase::Stopped => return Termination::Stopped,
+                Phase::Failed(why) => return Termination::Failed(why),
             }
         }
-        Ended::Failed("the two methods do not agree")
+        Termination::Failed("the two methods do not agree")
     }
 }
 
@@ -313,19 +313,19 @@ impl Linear for Simplex {
         self.tableau.add_column(Given { lower, upper, cost: self.sign() * cost }, terms);
     }
 
-    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
-        if is_over(watch) {
+    fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome {
+        if is_over(sink) {
             return LinearOutcome::Stopped;
         }
-        match self.run(watch) {
-            Ended::Optimal => LinearOutcome::Optimal(Vertex {
+        match self.run(sink) {
+            Termination::Optimal => LinearOutcome::Optimal(Vertex {
                 objective: self.objective(),
                 values: self.values().to_vec(),
                 duals: Some(self.duals.clone()),
             }),
-            Ended::Infeasible => LinearOutcome::Infeasible { ray: self.ray.clone() },
-            Ended::Stopped => LinearOutcome::Stopped,
-            Ended::Failed(why) => LinearOutcome::Failed(why.to_owned()),
+            Termination::Infeasible => LinearOutcome::Infeasible { ray: self.ray.clone() },
+            Termination::Stopped => LinearOutcome::Stopped,
+            Termination::Failed(why) => LinearOutcome::Failed(why.to_owned()),
         }
     }
 }

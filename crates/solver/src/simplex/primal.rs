@@ -3,7 +3,7 @@
 //! Devex pricing (Forrest and Goldfarb, 1992), Harris's two-pass ratio test, and perturbation of
 //! bounds when it stalls.
 
-use super::tableau::{Place, Tableau, ZERO};
+use super::tableau::{Tableau, VariableStatus, ZERO};
 use super::{Clock, Phase};
 
 /// Number of steps without progress after which bounds are perturbed.
@@ -13,7 +13,7 @@ const STALL: u32 = 30;
 const PERTURBATION: f64 = 1e-6;
 
 /// Number of steps without progress after which the entering variable is chosen at random.
-const WANDER: u32 = 500;
+const RANDOMISE_AFTER: u32 = 500;
 
 /// The reference weights of Devex.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ enum Block {
     /// The entering variable reaches its other bound.
     Itself(f64),
     /// The basic variable of this position reaches this bound.
-    Basic(usize, Place),
+    Basic(usize, VariableStatus),
     /// Nothing blocks the step.
     Nothing,
 }
@@ -40,12 +40,13 @@ impl Primal {
         tolerance: f64,
     ) -> Phase {
         self.weights.clear();
-        self.weights.resize(tableau.places.len(), 1.0);
-        tableau.inverse.forget_norms();
+        self.weights.resize(tableau.statuses.len(), 1.0);
+        tableau.inverse.invalidate_norms();
         let mut stalled = 0;
         let mut renewed = false;
         loop {
-            let Some(entering) = self.entering(tableau, tolerance, stalled > WANDER) else {
+            let Some(entering) = self.entering(tableau, tolerance, stalled > RANDOMISE_AFTER)
+            else {
                 return Phase::Done;
             };
             if let Some(phase) = clock.tick() {
@@ -57,7 +58,10 @@ impl Primal {
                 Block::Nothing => return Phase::Failed("unbounded"),
                 Block::Itself(range) => {
                     tableau.shift(entering, if up { range } else { -range });
-                    tableau.put(entering, if up { Place::Upper } else { Place::Lower });
+                    tableau.put(
+                        entering,
+                        if up { VariableStatus::Upper } else { VariableStatus::Lower },
+                    );
                     stalled = 0;
                     continue;
                 }
@@ -65,7 +69,7 @@ impl Primal {
             };
             tableau.inverse.row(position, &mut tableau.rho);
             tableau.price_row();
-            if !tableau.pivot_is_sound(position, entering) {
+            if !tableau.is_pivot_stable(position, entering) {
                 if renewed && tableau.inverse.exchanges() == 0 {
                     return Phase::Failed("a pivot is too small");
                 }
@@ -88,14 +92,14 @@ impl Primal {
     }
 
     /// Selects the variable whose reduced cost has the largest weighted violation.
-    fn entering(&self, tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<usize> {
+    fn entering(&self, tableau: &mut Tableau, tolerance: f64, randomised: bool) -> Option<usize> {
         let mut best = None;
         let mut most = 0.0;
         for index in 0..tableau.movable.len() {
             let variable = tableau.movable[index];
-            let wrong = tableau.misprice(variable);
+            let wrong = tableau.dual_infeasibility(variable);
             if wrong > tolerance {
-                let weight = if wander {
+                let weight = if randomised {
                     1.0 / (tableau.random.f64() + 1e-9)
                 } else {
                     self.weights[variable]
@@ -131,11 +135,11 @@ fn perturb(tableau: &mut Tableau) {
 }
 
 /// Returns the distance from a basic variable to the bound in its direction, and that bound.
-fn room(tableau: &Tableau, basic: usize, falls: bool) -> (f64, Place) {
+fn room(tableau: &Tableau, basic: usize, falls: bool) -> (f64, VariableStatus) {
     if falls {
-        (tableau.values[basic] - tableau.lower[basic], Place::Lower)
+        (tableau.values[basic] - tableau.lower[basic], VariableStatus::Lower)
     } else {
-        (tableau.upper[basic] - tableau.values[basic], Place::Upper)
+        (tableau.upper[basic] - tableau.values[basic], VariableStatus::Upper)
     }
 }
 
@@ -170,9 +174,15 @@ fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block 
 
 /// Moves `entering` until the basic variable of `position` is at its bound. Returns the length of
 /// the move.
-fn step(tableau: &mut Tableau, position: usize, entering: usize, place: Place, up: bool) -> f64 {
+fn step(
+    tableau: &mut Tableau,
+    position: usize,
+    entering: usize,
+    place: VariableStatus,
+    up: bool,
+) -> f64 {
     let pivot = tableau.alpha.values[position];
-    let (room, _) = room(tableau, tableau.basis[position], place == Place::Lower);
+    let (room, _) = room(tableau, tableau.basis[position], place == VariableStatus::Lower);
     let length = (room / pivot.abs()).max(0.0);
     tableau.shift(entering, if up { length } else { -length });
     length

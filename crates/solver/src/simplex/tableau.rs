@@ -10,7 +10,7 @@ use super::matrix::Matrix;
 
 /// The status of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum VariableStatus {
     /// In the basis.
     Basic,
     /// At its lower bound.
@@ -53,7 +53,7 @@ pub(super) struct Tableau {
     pub(super) values: Vec<f64>,
     /// Reduced costs; those of basic variables are 0.
     pub(super) reduced: Vec<f64>,
-    pub(super) places: Vec<Place>,
+    pub(super) statuses: Vec<VariableStatus>,
     /// The variables whose bounds differ. `reduced` and `row` are kept up to date only for these;
     /// others never enter the basis.
     pub(super) movable: Vec<usize>,
@@ -86,7 +86,7 @@ impl Tableau {
             costs: Vec::new(),
             values: Vec::new(),
             reduced: Vec::new(),
-            places: Vec::new(),
+            statuses: Vec::new(),
             movable: Vec::new(),
             basis: Vec::new(),
             inverse: Inverse::default(),
@@ -132,7 +132,7 @@ impl Tableau {
         self.costs.insert(variable, 0.0);
         self.values.insert(variable, 0.0);
         self.reduced.insert(variable, 0.0);
-        self.places.insert(variable, Place::Free);
+        self.statuses.insert(variable, VariableStatus::Free);
         self.costs_stale = true;
         self.values_stale = true;
     }
@@ -146,7 +146,7 @@ impl Tableau {
         self.matrix.add_row(terms);
         let logical = self.variables();
         self.insert(logical, Given { lower, upper, cost: 0.0 });
-        self.places[logical] = Place::Basic;
+        self.statuses[logical] = VariableStatus::Basic;
         self.basis.push(logical);
     }
 
@@ -165,7 +165,7 @@ impl Tableau {
         self.reduced_stale |= given.lower == given.upper && lower != upper;
         (given.lower, given.upper) = (lower, upper);
         (self.lower[variable], self.upper[variable]) = (lower, upper);
-        if self.places[variable] != Place::Basic {
+        if self.statuses[variable] != VariableStatus::Basic {
             self.settle(variable);
             self.values_stale = true;
         }
@@ -180,25 +180,25 @@ impl Tableau {
     pub(super) fn settle(&mut self, variable: usize) {
         let (lower, upper) = (self.lower[variable], self.upper[variable]);
         let place = if lower == upper {
-            Place::Fixed
+            VariableStatus::Fixed
         } else if lower.is_finite() && (self.reduced[variable] >= 0.0 || upper.is_infinite()) {
-            Place::Lower
+            VariableStatus::Lower
         } else if upper.is_finite() {
-            Place::Upper
+            VariableStatus::Upper
         } else {
-            Place::Free
+            VariableStatus::Free
         };
         self.put(variable, place);
     }
 
     /// Sets the status of a nonbasic variable, and its value accordingly.
-    pub(super) fn put(&mut self, variable: usize, place: Place) {
-        self.places[variable] = place;
+    pub(super) fn put(&mut self, variable: usize, place: VariableStatus) {
+        self.statuses[variable] = place;
         self.values[variable] = match place {
-            Place::Basic => return,
-            Place::Lower | Place::Fixed => self.lower[variable],
-            Place::Upper => self.upper[variable],
-            Place::Free => 0.0,
+            VariableStatus::Basic => return,
+            VariableStatus::Lower | VariableStatus::Fixed => self.lower[variable],
+            VariableStatus::Upper => self.upper[variable],
+            VariableStatus::Free => 0.0,
         };
     }
 
@@ -265,9 +265,9 @@ impl Tableau {
         for variable in 0..self.variables() {
             let Given { lower, upper, .. } = self.given[variable];
             (self.lower[variable], self.upper[variable]) = (lower, upper);
-            match self.places[variable] {
-                Place::Basic => {}
-                _ if lower == upper => self.put(variable, Place::Fixed),
+            match self.statuses[variable] {
+                VariableStatus::Basic => {}
+                _ if lower == upper => self.put(variable, VariableStatus::Fixed),
                 place => self.put(variable, place),
             }
         }
@@ -282,7 +282,7 @@ impl Tableau {
         self.sums.resize(rows, 0.0);
         for variable in 0..self.variables() {
             let value = self.values[variable];
-            if self.places[variable] == Place::Basic || value == 0.0 {
+            if self.statuses[variable] == VariableStatus::Basic || value == 0.0 {
                 continue;
             }
             if variable < columns {
@@ -353,13 +353,13 @@ impl Tableau {
     }
 
     /// Returns the amount by which the reduced cost of a variable has the wrong sign.
-    pub(super) fn misprice(&self, variable: usize) -> f64 {
+    pub(super) fn dual_infeasibility(&self, variable: usize) -> f64 {
         let reduced = self.reduced[variable];
-        match self.places[variable] {
-            Place::Basic | Place::Fixed => 0.0,
-            Place::Lower => -reduced,
-            Place::Upper => reduced,
-            Place::Free => reduced.abs(),
+        match self.statuses[variable] {
+            VariableStatus::Basic | VariableStatus::Fixed => 0.0,
+            VariableStatus::Lower => -reduced,
+            VariableStatus::Upper => reduced,
+            VariableStatus::Free => reduced.abs(),
         }
     }
 
@@ -368,7 +368,7 @@ impl Tableau {
     }
 
     pub(super) fn is_dual_feasible(&self, tolerance: f64) -> bool {
-        (0..self.variables()).all(|variable| self.misprice(variable) <= tolerance)
+        (0..self.variables()).all(|variable| self.dual_infeasibility(variable) <= tolerance)
     }
 
     /// Shifts the cost of a nonbasic variable so that its reduced cost becomes `reduced`.
@@ -385,7 +385,7 @@ impl Tableau {
         let columns = self.columns();
         let rho = &self.rho.values;
         for &variable in &self.movable {
-            if self.places[variable] == Place::Basic {
+            if self.statuses[variable] == VariableStatus::Basic {
                 continue;
             }
             self.row[variable] = if variable < columns {
@@ -411,7 +411,7 @@ impl Tableau {
     }
 
     /// Returns whether the pivot is large enough, and the same by row and by column.
-    pub(super) fn pivot_is_sound(&self, position: usize, entering: usize) -> bool {
+    pub(super) fn is_pivot_stable(&self, position: usize, entering: usize) -> bool {
         let (by_row, by_column) = (self.row[entering], self.alpha.values[position]);
         by_column.abs() >= PIVOT
             && (by_row - by_column).abs() <= DISAGREEMENT * (1.0 + by_column.abs())
@@ -440,7 +440,7 @@ impl Tableau {
     /// Exchanges the basic variable of a position, which gets the status `place`, for `entering`,
     /// whose reduced cost becomes 0. `rho`, `row` and `alpha` belong to the position and the
     /// variable.
-    pub(super) fn exchange(&mut self, position: usize, entering: usize, place: Place) {
+    pub(super) fn exchange(&mut self, position: usize, entering: usize, place: VariableStatus) {
         let leaving = self.basis[position];
         let theta = self.reduced[entering] / self.alpha.values[position];
         if theta != 0.0 {
@@ -452,8 +452,9 @@ impl Tableau {
         self.reduced[leaving] = -theta;
         self.inverse.exchange(position, &self.alpha, &self.rho);
         self.basis[position] = entering;
-        self.places[entering] = Place::Basic;
-        let place = if self.lower[leaving] == self.upper[leaving] { Place::Fixed } else { place };
+        self.statuses[entering] = VariableStatus::Basic;
+        let place =
+            if self.lower[leaving] == self.upper[leaving] { VariableStatus::Fixed } else { place };
         self.put(leaving, place);
     }
 
@@ -485,9 +486,9 @@ impl Tableau {
                 self.settle(column);
             }
         }
-        self.inverse.forget_exchanges();
+        self.inverse.reset_exchanges();
         for (row, _) in open.iter().enumerate().filter(|&(_, &open)| open) {
-            self.places[columns + row] = Place::Basic;
+            self.statuses[columns + row] = VariableStatus::Basic;
         }
         self.compute_values();
         self.compute_reduced();

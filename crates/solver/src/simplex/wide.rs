@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_widths_give_the_same_bits() {
+    fn all_vector_widths_give_bitwise_equal_results() {
         let mut random = fastrand::Rng::with_seed(7);
         for len in 0..70 {
             let mut vector = || (0..len).map(|_| random.f64() - 0.5).collect::<Vec<f64>>();

@@ -1,7 +1,7 @@
-//! What the solvers claim, against exhaustive search and the checkers of certificates.
+//! Compares the claims of the solvers with exhaustive search and the checkers of certificates.
 
-mod first_and_most_beautiful_are_the_known_ones;
-mod programs_answer_like_exhaustive_search;
-mod solvers_are_not_believed;
-mod the_most_beautiful_are_proved;
-mod the_simplex_proves_its_answers;
+mod first_and_most_beautiful_equal_the_known_values;
+mod integer_programs_agree_with_exhaustive_search;
+mod most_beautiful_solutions_are_proved;
+mod simplex_results_are_proved;
+mod solver_claims_are_verified;

@@ -55,7 +55,7 @@ impl TryFrom<&v1::SubmitProofRequest> for Goal {
             };
         let too_large = || {
             Malformed::Problem(format!(
-                "{what} solutions are proved up to n = {largest}, not for {n}"
+                "{what} solutions are supported up to n = {largest}, not for {n}"
             ))
         };
         let n = usize::try_from(n).ok().filter(|&n| n <= largest).ok_or_else(too_large)?;
@@ -80,16 +80,20 @@ pub(super) enum ProofState {
     Finished,
 }
 
-/// The saved record of a proof.
+/// The saved record of a proof. In the file, the goal is called `what` and the state `stand`: names
+/// of the format, which stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProofRecord {
-    pub(super) what: Goal,
-    pub(super) stand: ProofState,
+    #[serde(rename = "what")]
+    pub(super) goal: Goal,
+    #[serde(rename = "stand")]
+    pub(super) state: ProofState,
     /// The name of the submitter.
     pub(super) submitter: String,
     pub(super) submitted_ms: u64,
     /// The time at which it entered its state, in ms since 1970.
-    pub(super) stand_ms: u64,
+    #[serde(rename = "stand_ms")]
+    pub(super) state_ms: u64,
     /// The 0-based columns of the solution. Once the proof is finished, `None` means that there is
     /// no solution.
     pub(super) solution: Option<Vec<usize>>,
@@ -114,7 +118,7 @@ impl ProofStore {
         atomic_file::read(&self.path.join(name), LARGEST_FILE)
     }
 
-    pub(super) fn keep(&self, record: &ProofRecord) -> io::Result<()> {
+    pub(super) fn write_record(&self, record: &ProofRecord) -> io::Result<()> {
         fs::create_dir_all(&self.path)?;
         self.write("job.json", &serde_json::to_vec(record)?)
     }
@@ -123,7 +127,7 @@ impl ProofStore {
         Ok(serde_json::from_slice(&self.read("job.json")?)?)
     }
 
-    pub(super) fn keep_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
+    pub(super) fn write_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
         self.write("refuted", &resume::write(n, refuted))
     }
 
@@ -137,7 +141,7 @@ impl ProofStore {
         }
     }
 
-    pub(super) fn keep_proved(&self, state: &[u8]) -> io::Result<()> {
+    pub(super) fn write_proved(&self, state: &[u8]) -> io::Result<()> {
         self.write("proved", state)
     }
 
@@ -145,12 +149,12 @@ impl ProofStore {
     /// nothing was saved.
     pub(super) fn proved(
         &self,
-        question: &beautiful::Question,
+        query: &beautiful::Query,
         meter: &mut Meter<'_>,
     ) -> io::Result<Option<PartialProof>> {
         match self.read("proved") {
             Ok(bytes) => {
-                let begun = beautiful::resume::read_within(question, &bytes, meter);
+                let begun = beautiful::resume::read_within(query, &bytes, meter);
                 begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -158,7 +162,7 @@ impl ProofStore {
         }
     }
 
-    pub(super) fn keep_certificate(&self, certificate: &[u8]) -> io::Result<()> {
+    pub(super) fn write_certificate(&self, certificate: &[u8]) -> io::Result<()> {
         self.write("certificate", certificate)
     }
 

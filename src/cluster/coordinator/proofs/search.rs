@@ -15,7 +15,7 @@ use super::task_queue::TaskQueue;
 use super::{Proof, lock};
 use crate::board::Norm;
 use crate::proof::{self, Meter};
-use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_by};
+use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_with};
 use crate::solver::first::{self, Found, Options, QuerySolver};
 use crate::solver::{Progress, ProgressSink};
 
@@ -33,16 +33,16 @@ impl Proof {
     /// Searches until the goal is proved or the search is stopped.
     pub(super) fn search(
         self: &Arc<Self>,
-        pool: &Arc<TaskQueue>,
-        room: &Arc<CheckPermits>,
+        queue: &Arc<TaskQueue>,
+        permits: &Arc<CheckPermits>,
     ) -> io::Result<()> {
         let solver = || RemoteSolver {
-            job: self.what.job(),
-            pool: Arc::clone(pool),
-            room: Arc::clone(room),
+            job: self.goal.job(),
+            queue: Arc::clone(queue),
+            permits: Arc::clone(permits),
             listener: Arc::clone(self) as Arc<dyn AnswerObserver>,
         };
-        match self.what {
+        match self.goal {
             Goal::First { n } => self.search_first(n, &solver),
             Goal::Beautiful { n } => self.search_most_beautiful(n, &solver),
         }
@@ -52,19 +52,24 @@ impl Proof {
         // This machine wrote the data, so there is no limit on checking it; but a stop interrupts
         // the check.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let refuted = self.store.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
         let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn QuerySolver> {
             Box::new(RemoteQuerySolver { n, solver: solver() })
         });
         let options = Options { refuted, ..Options::default() };
-        let mut book = Book::new(self);
-        let found =
-            first::first_by(n, options, solvers.collect(), &mut StopSink(self), &mut |refuted| {
+        let mut saver = Saver::new(self);
+        let found = first::first_solution_with(
+            n,
+            options,
+            solvers.collect(),
+            &mut StopSink(self),
+            &mut |refuted| {
                 self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-                book.keep(|| self.folder.keep_refuted(n, refuted));
-            });
-        self.folder.keep_refuted(n, &found.refuted)?;
+                saver.save_if_due(|| self.store.write_refuted(n, refuted));
+            },
+        );
+        self.store.write_refuted(n, &found.refuted)?;
         if found.finished {
             let certificate =
                 certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
@@ -77,23 +82,23 @@ impl Proof {
         // Searches that are not handed out run here; one core is left for everything else.
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
-        let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
+        let query = beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let begun = self.store.proved(&query, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
         let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn SubtreeSolver> {
             Box::new(RemoteSubtreeSolver { solver: solver(), checkers: Arc::clone(&checkers) })
         });
-        let mut book = Book::new(self);
+        let mut saver = Saver::new(self);
         let mut keep = |stage: &Stage<'_>| {
-            lock(&self.standing).stage = Some((stage.place, stage.best.to_vec()));
-            book.keep(|| self.folder.keep_proved(&stage.state()));
+            lock(&self.progress).stage = Some((stage.position, stage.best.to_vec()));
+            saver.save_if_due(|| self.store.write_proved(&stage.checkpoint()));
         };
         let exact =
-            most_beautiful_by(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
-        let Exact { answer, certificate, state } = exact;
-        if let Some(state) = state {
-            self.folder.keep_proved(&state)?;
+            most_beautiful_with(query, solvers.collect(), begun, &mut StopSink(self), &mut keep);
+        let Exact { answer, certificate, checkpoint } = exact;
+        if let Some(state) = checkpoint {
+            self.store.write_proved(&state)?;
         }
         match certificate {
             Some(certificate) => {
@@ -122,8 +127,8 @@ fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec
 struct StopSink<'a>(&'a Proof);
 
 impl ProgressSink for StopSink<'_> {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if matches!(self.0.what, Goal::First { .. }) {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if matches!(self.0.goal, Goal::First { .. }) {
             self.0.row.store(progress.level as u32, Ordering::Relaxed);
         }
         if self.0.stop.load(Ordering::Relaxed) {
@@ -139,25 +144,25 @@ impl ProgressSink for StopSink<'_> {
 }
 
 /// The periodic saving of proved results.
-struct Book<'a> {
+struct Saver<'a> {
     proof: &'a Proof,
     written: Instant,
     pause: Duration,
 }
 
-impl<'a> Book<'a> {
+impl<'a> Saver<'a> {
     fn new(proof: &'a Proof) -> Self {
         Self { proof, written: Instant::now(), pause: pause_after(Duration::ZERO) }
     }
 
-    fn keep(&mut self, write: impl FnOnce() -> io::Result<()>) {
+    fn save_if_due(&mut self, write: impl FnOnce() -> io::Result<()>) {
         if self.written.elapsed() < self.pause {
             return;
         }
         let began = Instant::now();
         if let Err(error) = write() {
             // A failure is harmless, except that a restart would repeat the search.
-            self.proof.note(format!("what is proved cannot be kept: {error}"));
+            self.proof.note(format!("proved results cannot be saved: {error}"));
         }
         self.written = Instant::now();
         self.pause = pause_after(self.written - began);
@@ -169,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_long_to_keep_is_kept_less_often() {
+    fn slow_checkpoints_are_written_less_often() {
         assert_eq!(pause_after(Duration::ZERO), Duration::from_secs(2));
         assert_eq!(pause_after(Duration::from_millis(100)), Duration::from_secs(2));
         assert_eq!(pause_after(Duration::from_secs(3)), Duration::from_secs(60));

@@ -20,7 +20,7 @@ function palette() {
   return Object.fromEntries(["open", "leased", "done", "verified", "poisoned"].map((name) => [name, colour(name)]));
 }
 
-/** The map: a cell is one or several units. Only changed cells are redrawn. */
+/** The map of the units: a cell is one or several units. Only changed cells are redrawn. */
 export class UnitMap {
   constructor(canvas, caption) {
     this.canvas = canvas;
@@ -43,15 +43,16 @@ export class UnitMap {
     });
   }
 
-  /** Shows `{units, perCell, done, verified, leased, poisoned}`, with a byte per cell; or none. */
+  /** Shows `{units, perCell, done, verified, leased, poisoned}`, with a byte per cell; or nothing for null. */
   show(cells) {
-    const same = cells && this.cells && cells.done.length === this.cells.done.length;
+    const isSameSize = cells && this.cells && cells.done.length === this.cells.done.length;
     this.cells = cells;
-    if (!same) this.at = -1;
-    this.draw(!same);
+    if (!isSameSize) this.at = -1;
+    this.draw(!isSameSize);
     this.point(this.at);
   }
 
+  /** Returns the index of the cell under the pointer, or -1. */
   under(event) {
     if (!this.cells) return -1;
     const { left, top } = this.canvas.getBoundingClientRect();
@@ -68,27 +69,28 @@ export class UnitMap {
     const { units, perCell, done, verified, leased, poisoned } = this.cells;
     if (index < 0) {
       this.caption.textContent = perCell === 1
-        ? "A square is a unit." : `A square is ${perCell} units; its colour is the mixture of theirs.`;
+        ? "Each square is a unit." : `Each square is ${perCell} units; its colour is the mixture of theirs.`;
       return;
     }
     const first = index * perCell;
     const last = Math.min(units, first + perCell) - 1;
     const share = (bytes) => `${Math.round(bytes[index] / 2.55)} %`;
     const states = perCell === 1
-      ? [poisoned[index] ? "set aside" : verified[index] ? "verified" : done[index] ? "counted" : leased[index] ? "in hand" : "open"]
-      : [`${share(done)} counted`, `${share(verified)} verified`, `${share(leased)} in hand`]
+      ? [poisoned[index] ? "set aside" : verified[index] ? "verified" : done[index] ? "counted" : leased[index] ? "leased" : "open"]
+      : [`${share(done)} counted`, `${share(verified)} verified`, `${share(leased)} leased`]
         .concat(poisoned[index] ? ["some set aside"] : []);
     const name = first === last ? `Unit ${first}` : `Units ${first} to ${last}`;
     this.caption.textContent = `${name}: ${states.join(", ")}`;
   }
 
-  draw(whole) {
+  /** Draws the changed cells, or all of them. */
+  draw(all) {
     if (!this.cells) return;
     const { done, verified, leased, poisoned } = this.cells;
     const count = done.length;
     const width = this.canvas.clientWidth;
     if (!width || !count) return;
-    if (whole || !this.drawn || this.drawn.length !== count) {
+    if (all || !this.drawn || this.drawn.length !== count) {
       const ratio = Math.min(3, devicePixelRatio || 1);
       // An aspect ratio of about 2.4 to 1, and cells of 3 to 22 px.
       this.size = Math.max(3, Math.min(22, Math.floor(Math.sqrt((width * Math.max(210, width / 2.4)) / count))));
@@ -106,9 +108,9 @@ export class UnitMap {
     const inner = size > 4 ? size - 1 : size;
     for (let index = 0; index < count; index++) {
       const d = done[index], v = Math.min(d, verified[index]), l = Math.min(255 - d, leased[index]), p = poisoned[index];
-      const look = (d << 23) ^ (v << 15) ^ (l << 7) ^ (p ? 1 : 0);
-      if (drawn[index] === look) continue;
-      drawn[index] = look;
+      const state = (d << 23) ^ (v << 15) ^ (l << 7) ^ (p ? 1 : 0);
+      if (drawn[index] === state) continue;
+      drawn[index] = state;
       let colour = colours.poisoned;
       if (!p) {
         const mixed = (channel) => (colours.open[channel] * (255 - d - l) + colours.leased[channel] * l
@@ -151,7 +153,7 @@ export function historyPicture(points, width, number) {
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   if (!all.length) {
     picture.setAttribute("aria-label", "No history yet");
-    picture.append(svg("text", { x: left, y: height / 2 }, "Nothing was counted yet."));
+    picture.append(svg("text", { x: left, y: height / 2 }, "No units counted yet."));
     return picture;
   }
   const begin = all[0][0], end = all[all.length - 1][1];
@@ -178,7 +180,7 @@ export function historyPicture(points, width, number) {
   const floor = y(0).toFixed(1);
   picture.append(svg("path", { class: "area", d: `${steps(2)}L${x(end).toFixed(1)} ${floor}L${x(begin).toFixed(1)} ${floor}Z` }));
   picture.append(svg("path", { class: "rate", d: steps(2) }), svg("path", { class: "checked", d: steps(3) }));
-  picture.setAttribute("aria-label", `Units a second over time; at most ${number(peak)}, at last ${number(all[all.length - 1][2])}`);
+  picture.setAttribute("aria-label", `Units per second over time; at most ${number(peak)}, most recently ${number(all[all.length - 1][2])}`);
   return picture;
 }
 
@@ -190,7 +192,7 @@ const QUEEN = "M6 11.2a1.9 1.9 0 1 1 2.6 1.8l2.7 4.6 2.6-6.9a1.9 1.9 0 1 1 4.2 0
 export function boardPicture(columns) {
   const n = columns.length;
   const picture = svg("svg", { viewBox: `0 0 ${n} ${n}`, role: "img" });
-  picture.setAttribute("aria-label", `A board of ${n} rows with a queen in each; the columns from the top: ${columns.join(" ")}`);
+  picture.setAttribute("aria-label", `A board of ${n} rows with a queen in each; columns from the top: ${columns.join(" ")}`);
   let dark = "";
   for (let row = 0; row < n; row++) {
     for (let column = (row + 1) % 2; column < n; column += 2) dark += `M${column} ${row}h1v1h-1z`;

@@ -1,7 +1,7 @@
 // The theme: the system's or the selected one. Loaded before the page is drawn.
 "use strict";
 (() => {
-  const chosen = () => {
+  const selected = () => {
     try { return localStorage.getItem("nqueens-theme"); } catch { return null; }
   };
   const show = (theme) => {
@@ -9,14 +9,14 @@
     else delete document.documentElement.dataset.theme;
   };
   const next = { system: "dark", dark: "light", light: "system" };
-  show(chosen());
+  show(selected());
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     if (!button) return;
-    const label = () => { button.textContent = `Theme: ${chosen() ?? "system"}`; };
+    const label = () => { button.textContent = `Theme: ${selected() ?? "system"}`; };
     label();
     button.addEventListener("click", () => {
-      const theme = next[chosen() ?? "system"] ?? "system";
+      const theme = next[selected() ?? "system"] ?? "system";
       try {
         if (theme === "system") localStorage.removeItem("nqueens-theme");
         else localStorage.setItem("nqueens-theme", theme);

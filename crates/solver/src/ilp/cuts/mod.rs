@@ -56,12 +56,12 @@ pub fn separate(
     n: usize,
     families: Families,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Result<Option<Separation>, Unproven> {
     let mut linear = solver.relaxation(model);
     let mut separation: Option<Separation> = None;
     loop {
-        let vertex = match linear.solve(watch) {
+        let vertex = match linear.solve(sink) {
             LinearOutcome::Optimal(vertex) => vertex,
             LinearOutcome::Infeasible { .. } => {
                 return Ok(separation.map(|separation| Separation { after: None, ..separation }));

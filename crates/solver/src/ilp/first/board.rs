@@ -112,11 +112,11 @@ impl LinearBoard {
         run: &mut Run<'_>,
         level: usize,
     ) -> Result<Option<Vertex>, Unproven> {
-        let mut watch = Step { watch: &mut *run.watch, level, nodes: run.nodes };
-        if watch.look(&Progress::default()) == ControlFlow::Break(()) {
+        let mut sink = Step { sink: &mut *run.sink, level, nodes: run.nodes };
+        if sink.report(&Progress::default()) == ControlFlow::Break(()) {
             return Err(Unproven::Stopped);
         }
-        let outcome = self.linear.solve(&mut watch);
+        let outcome = self.linear.solve(&mut sink);
         run.vertex(outcome)
     }
 }

@@ -23,10 +23,10 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 |k| if k / n == row { (k % n) as i64 } else { 0 },
             );
             let start = known.as_ref().map(|columns| values_of(&model, columns));
-            let mut watch = Step { watch: &mut *run.watch, level: row, nodes: run.nodes };
-            let outcome = run.solver.optimise(&model, start.as_deref(), &mut watch);
+            let mut sink = Step { sink: &mut *run.sink, level: row, nodes: run.nodes };
+            let outcome = run.solver.optimise(&model, start.as_deref(), &mut sink);
             run.nodes += outcome.nodes;
-            run.programmes += 1;
+            run.lps_solved += 1;
             let found = outcome.values.as_ref().and_then(|values| run.offer(values));
             known = match (outcome.status, found, known) {
                 (Status::Optimal, Some(found), _) => Some(found),
@@ -34,15 +34,15 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 (Status::Stopped, ..) => return Err(Unproven::Stopped),
                 (Status::Failed(why), ..) => return Err(run.failed(&why)),
                 (Status::Optimal, None, _) => {
-                    return Err(run.failed("what it calls optimal is no solution"));
+                    return Err(run.failed("its optimal point is not a solution"));
                 }
                 (Status::Infeasible, _, Some(_)) => {
-                    return Err(run.failed("it denies a solution that it gave"));
+                    return Err(run.failed("it reports infeasibility after it returned a solution"));
                 }
             };
         }
         let Some(known) = &known else {
-            return Err(run.failed("there is no solution to go on with"));
+            return Err(run.failed("it returned no solution"));
         };
         place(&mut model, run.problem, Square::new(row, known[row]));
     }

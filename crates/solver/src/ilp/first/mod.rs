@@ -18,7 +18,7 @@ mod weights;
 use std::fmt;
 use std::str::FromStr;
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::rounding::{rounded, solution};
 use super::solver::{LinearOutcome, Solver, Vertex};
 use crate::cp::{Branching, Event, Search};
@@ -28,7 +28,7 @@ use nqueens_proof::board::{Piece, Problem};
 
 /// A method for the first solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum FirstMethod {
     /// Completion queries under integer dual bounds from linear relaxations, with a certificate.
     Exact,
     /// Constraint programming, depth first, rows in order, columns increasing.
@@ -50,17 +50,17 @@ pub enum Method {
 #[error(
     "'{0}' is not a method for the first solution; choose exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
 )]
-pub struct UnknownMethod(String);
+pub struct UnknownFirstMethod(String);
 
 /// The error for a board that is too large for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{method} is for boards up to n = {} only, not for n = {n}; take another method", .method.largest())]
 pub struct TooLarge {
-    method: Method,
+    method: FirstMethod,
     n: usize,
 }
 
-impl Method {
+impl FirstMethod {
     /// Every method.
     pub const ALL: [Self; 7] = [
         Self::Exact,
@@ -101,90 +101,90 @@ impl Method {
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for FirstMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Method {
-    type Err = UnknownMethod;
+impl FromStr for FirstMethod {
+    type Err = UnknownFirstMethod;
 
-    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+    fn from_str(text: &str) -> Result<Self, UnknownFirstMethod> {
         Self::ALL
             .into_iter()
             .find(|method| method.name() == text)
-            .ok_or_else(|| UnknownMethod(text.to_owned()))
+            .ok_or_else(|| UnknownFirstMethod(text.to_owned()))
     }
 }
 
 /// Finds the first solution on the empty board of size `n` by `method`, or that there is none.
 ///
 /// # Errors
-/// The board is larger than [`Method::largest`].
-pub fn first(
+/// The board is larger than [`FirstMethod::largest`].
+pub fn lexicographic_first(
     n: usize,
-    method: Method,
+    method: FirstMethod,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Result<Answer<Vec<usize>>, TooLarge> {
     if n > method.largest() {
         return Err(TooLarge { method, n });
     }
     let problem = Problem::empty(Piece::Queen, n);
     match method {
-        Method::Exact => {
-            return Ok(crate::first::first(
+        FirstMethod::Exact => {
+            return Ok(crate::first::first_solution(
                 n,
                 crate::first::Options::default(),
-                watch,
+                sink,
                 &mut |_| {},
             )
             .into());
         }
-        Method::Cp => return Ok(by_constraints(&problem, watch)),
+        FirstMethod::Cp => return Ok(by_constraints(&problem, sink)),
         _ => {}
     }
-    let mut run = Run { problem: &problem, solver, watch, best: None, nodes: 0, programmes: 0 };
+    let mut run = Run { problem: &problem, solver, sink, best: None, nodes: 0, lps_solved: 0 };
     let claim = match method {
-        Method::Exact | Method::Cp => unreachable!("handled above"),
-        Method::IlpIter => iterative::run(&mut run),
-        Method::IlpTrunc => truncated::run(&mut run),
-        Method::LexDfs => lex_dfs::run(&mut run),
-        Method::CuttingPlane => cutting_plane::run(&mut run),
-        Method::IlpWeights => weights::run(&mut run),
+        FirstMethod::Exact | FirstMethod::Cp => unreachable!("handled above"),
+        FirstMethod::IlpIter => iterative::run(&mut run),
+        FirstMethod::IlpTrunc => truncated::run(&mut run),
+        FirstMethod::LexDfs => lex_dfs::run(&mut run),
+        FirstMethod::CuttingPlane => cutting_plane::run(&mut run),
+        FirstMethod::IlpWeights => weights::run(&mut run),
     };
-    let Run { best, nodes, programmes, watch, .. } = run;
+    let Run { best, nodes, lps_solved, sink, .. } = run;
     let (found, verdict) = match claim {
-        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), watch) {
-            Ruling::Confirmed => (claim, Verdict::Proven),
-            Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-            Ruling::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
+        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), sink) {
+            ClaimCheck::Confirmed => (claim, Verdict::Proven),
+            ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+            ClaimCheck::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
         },
-        Err(doubt) => (best, Verdict::NotProven(doubt)),
+        Err(unproven) => (best, Verdict::NotProven(unproven)),
     };
-    Ok(Answer { found, verdict, nodes, programmes })
+    Ok(Answer { found, verdict, nodes, lps_solved })
 }
 
-fn by_constraints(problem: &Problem, watch: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
+fn by_constraints(problem: &Problem, sink: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
     let mut search = Search::new(problem, Branching::FirstRow);
-    let (found, verdict) = match search.next(watch) {
+    let (found, verdict) = match search.next(sink) {
         Event::Solution(found) => (Some(found), Verdict::Proven),
         Event::Exhausted => (None, Verdict::Proven),
         Event::Stopped => (None, Verdict::NotProven(Unproven::Stopped)),
     };
-    Answer { found, verdict, nodes: search.nodes(), programmes: 0 }
+    Answer { found, verdict, nodes: search.nodes(), lps_solved: 0 }
 }
 
 /// The state shared by all methods that use a solver.
 struct Run<'a> {
     problem: &'a Problem,
     solver: &'a dyn Solver,
-    watch: &'a mut dyn ProgressSink,
+    sink: &'a mut dyn ProgressSink,
     /// The first of all solutions found so far.
     best: Option<Vec<usize>>,
     nodes: u64,
-    programmes: u64,
+    lps_solved: u64,
 }
 
 /// The claim of a method: the first solution, or `None` if there is no solution.
@@ -203,7 +203,7 @@ impl Run<'_> {
 
     /// Returns the optimal vertex of a linear program, or `None` if the solver finds it infeasible.
     fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Unproven> {
-        self.programmes += 1;
+        self.lps_solved += 1;
         match outcome {
             LinearOutcome::Optimal(vertex) => {
                 self.offer(&vertex.values);

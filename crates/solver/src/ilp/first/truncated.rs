@@ -1,8 +1,7 @@
-//! `ilp-trunc`: depth first over the rows. At each node the program that minimises the row's column
-//! is solved at its root only, as a linear program. Its value, rounded up, is a lower bound of the
-//! column, and the next free column from there is tried. If a later program turns out to be
-//! infeasible, the columns up to the tried one are forbidden, and the bound of the row is computed
-//! again.
+//! `ilp-trunc`: depth first over the rows. At each node, only the linear relaxation of the program
+//! that minimises the row's column is solved. Its value, rounded up, is a lower bound of the
+//! column, and the first free column from there is tried. If no solution follows, the columns up to
+//! the tried one are forbidden, and the bound of the row is computed again.
 
 use super::board::LinearBoard;
 use super::{Claim, Run};

@@ -23,14 +23,14 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     }
     let mut model = Formulation::Diagonals.model(run.problem, Lines::Full);
     model.set_objective(Direction::Minimise, |k| weight(n, k / n, k % n));
-    let mut watch = Step { watch: &mut *run.watch, level: 0, nodes: run.nodes };
-    let outcome = run.solver.optimise(&model, None, &mut watch);
+    let mut sink = Step { sink: &mut *run.sink, level: 0, nodes: run.nodes };
+    let outcome = run.solver.optimise(&model, None, &mut sink);
     run.nodes += outcome.nodes;
-    run.programmes += 1;
+    run.lps_solved += 1;
     let found = outcome.values.as_ref().and_then(|values| run.offer(values));
     match (outcome.status, found) {
         (Status::Optimal, Some(found)) => Ok(Some(found)),
-        (Status::Optimal, None) => Err(run.failed("what it calls optimal is no solution")),
+        (Status::Optimal, None) => Err(run.failed("its optimal point is not a solution")),
         (Status::Infeasible, _) => Ok(None),
         (Status::Stopped, _) => Err(Unproven::Stopped),
         (Status::Failed(why), _) => Err(run.failed(&why)),
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_order_placements_like_the_dictionary_and_stay_exact() {
+    fn weights_order_placements_lexicographically_and_stay_exact() {
         let n = 4;
         let total =
             |p: &[usize]| -> i64 { p.iter().enumerate().map(|(r, &c)| weight(n, r, c)).sum() };

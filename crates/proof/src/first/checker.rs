@@ -1,0 +1,345 @@
+//! The checker of refutations: it traverses a tree and repeats every step on one position.
+
+use super::LARGEST;
+use super::position::{Displaced, Position, TrailMark};
+use super::refutation::{Node, Order, read};
+use crate::bytes::Reader;
+use crate::{Meter, ProofError};
+
+/// The largest depth of a tree.
+pub(super) const DEEPEST: usize = 1000;
+
+/// The largest number of nested branchings. It is sufficient, since a useful branching places a
+/// queen, and it is small enough for the stack of any thread.
+const MOST_BRANCHES: usize = 3 * LARGEST;
+
+const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
+
+/// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual
+/// bound. Certificates state a limit of it; the meter counts the actual operations.
+struct Work<'m, 'a> {
+    done: u64,
+    limit: u64,
+    meter: &'m mut Meter<'a>,
+}
+
+impl Work<'_, '_> {
+    /// The work of a dual bound, in placed queens.
+    const DUAL_BOUND: u64 = 500;
+
+    fn add(&mut self, more: u64) -> Result<(), ProofError> {
+        self.done = self.done.saturating_add(more);
+        if self.done > self.limit {
+            return Err(ProofError::TooMuchWork(self.limit));
+        }
+        Ok(())
+    }
+}
+
+/// The state to restore when a node is left: the mark, and the dual bound displaced by the node's
+/// own.
+type Entered = (TrailMark, Option<Displaced>);
+
+/// A checker of the refutations that a reader contains one after the other.
+pub(super) struct Checker<'r, 'm, 'a> {
+    n: usize,
+    reader: Reader<'r>,
+    work: Work<'m, 'a>,
+    /// The number of nested branchings at this node of the tree.
+    branches: usize,
+}
+
+impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
+    /// Creates a checker for the board of size `n` that does at most `limit` work, as stated in
+    /// certificates, under this meter.
+    pub(super) const fn new(
+        n: usize,
+        reader: Reader<'r>,
+        limit: u64,
+        meter: &'m mut Meter<'a>,
+    ) -> Self {
+        Self { n, reader, work: Work { done: 0, limit, meter }, branches: 0 }
+    }
+
+    /// Returns whether everything was read.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.reader.is_empty()
+    }
+
+    /// Returns the work done so far, as stated in certificates.
+    pub(super) const fn work(&self) -> u64 {
+        self.work.done
+    }
+
+    /// Reports operations of the caller to the meter.
+    ///
+    /// # Errors
+    /// Returns an error if the meter ends the check.
+    pub(super) fn add_operations(&mut self, operations: u64) -> Result<(), ProofError> {
+        self.work.meter.add(operations)
+    }
+
+    /// Reads the next tree and checks that it refutes the board with these queens on its first
+    /// rows.
+    pub(super) fn refute_prefix(&mut self, prefix: &[usize]) -> Result<(), ProofError> {
+        let mut position = Position::new(self.n, prefix);
+        self.meter(&position)?;
+        let refuted = position.propagate();
+        self.refute(&mut position, refuted, 0).map_err(|error| match error {
+            ProofError::Refused(why) => {
+                let columns: Vec<String> =
+                    prefix.iter().map(|column| (column + 1).to_string()).collect();
+                ProofError::Refused(format!("after {}: {why}", columns.join(" ")))
+            }
+            other => other,
+        })
+    }
+
+    /// Reads the next tree and checks that it refutes `position`, which is restored afterwards. If
+    /// `refuted` is set, the tree is only read.
+    fn refute(
+        &mut self,
+        position: &mut Position,
+        mut refuted: bool,
+        mut depth: usize,
+    ) -> Result<(), ProofError> {
+        // A node with one subtree is followed in this loop, without recursion.
+        let mut entered = Vec::new();
+        loop {
+            if depth > DEEPEST {
+                return Err(TOO_DEEP);
+            }
+            match self.read(position)? {
+                Node::Search(_) if refuted => break,
+                Node::Search(order) => {
+                    self.weight_and_search(position, &order)?;
+                    break;
+                }
+                Node::Branch { children, .. } if refuted => {
+                    self.skip_branch(position, children, depth)?;
+                    break;
+                }
+                Node::Branch { line, children } => {
+                    if self.branches == MOST_BRANCHES {
+                        return Err(TOO_DEEP);
+                    }
+                    self.branches += 1;
+                    self.branch(position, line, children, depth)?;
+                    self.branches -= 1;
+                    break;
+                }
+                Node::DualBound { .. } | Node::Elimination { .. } if refuted => {}
+                Node::DualBound { knapsack, y } => {
+                    let (left, is_refuted) = self.enter_dual_bound(position, knapsack, &y)?;
+                    entered.push(left);
+                    refuted = is_refuted;
+                }
+                Node::Elimination { y, squares } => {
+                    let (left, is_refuted) = self.enter_elimination(position, &y, squares)?;
+                    entered.push(left);
+                    refuted = is_refuted;
+                }
+            }
+            depth += 1;
+        }
+        while let Some((mark, displaced)) = entered.pop() {
+            if let Some(displaced) = displaced {
+                position.remove_dual_bound(displaced);
+            }
+            position.backtrack_to(&mark);
+        }
+        Ok(())
+    }
+
+    /// Reads the next node. The meter counts this and the operations on the position so far.
+    fn read(&mut self, position: &Position) -> Result<Node, ProofError> {
+        let before = self.reader.rest().len();
+        let node = read(&mut self.reader, self.n)?;
+        self.work.meter.add(node.operations(before - self.reader.rest().len()))?;
+        self.meter(position)?;
+        Ok(node)
+    }
+
+    /// Adds a dual bound. Returns the state to restore, and whether the position is refuted.
+    fn enter_dual_bound(
+        &mut self,
+        position: &mut Position,
+        knapsack: bool,
+        y: &[i64],
+    ) -> Result<(Entered, bool), ProofError> {
+        self.work.add(Work::DUAL_BOUND)?;
+        let mark = position.mark();
+        let displaced = position.add_dual_bound(y, knapsack);
+        let refuted = position.propagate();
+        self.meter(position)?;
+        Ok(((mark, Some(displaced)), refuted))
+    }
+
+    /// Eliminates squares. Returns the state to restore, and whether the position is refuted.
+    fn enter_elimination(
+        &mut self,
+        position: &mut Position,
+        y: &[i64],
+        squares: Vec<usize>,
+    ) -> Result<(Entered, bool), ProofError> {
+        let mark = position.mark();
+        let mut refuted = false;
+        for square in squares {
+            refuted = refuted || self.eliminate(position, square, y)?;
+        }
+        Ok(((mark, None), refuted))
+    }
+
+    /// Reads the children of a branching where the position is already refuted, whatever its line
+    /// is.
+    fn skip_branch(
+        &mut self,
+        position: &Position,
+        children: usize,
+        depth: usize,
+    ) -> Result<(), ProofError> {
+        // The number of children left to read, for each branching that was begun.
+        let mut left = vec![children];
+        while let Some(children) = left.last_mut() {
+            if *children == 0 {
+                left.pop();
+                continue;
+            }
+            *children -= 1;
+            self.reader.size(usize::MAX)?;
+            let mut deep = depth + left.len();
+            loop {
+                if deep > DEEPEST {
+                    return Err(TOO_DEEP);
+                }
+                match self.read(position)? {
+                    Node::Search(_) => break,
+                    Node::Branch { children, .. } => {
+                        left.push(children);
+                        break;
+                    }
+                    Node::DualBound { .. } | Node::Elimination { .. } => deep += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn weight_and_search(
+        &mut self,
+        position: &mut Position,
+        order: &Order,
+    ) -> Result<(), ProofError> {
+        if let Order::Weighted(lines) = order {
+            position.set_weights(lines);
+        }
+        self.search(position, order)
+    }
+
+    /// Eliminates a square, if it is a candidate. The dual bound of `y` must refute a queen there,
+    /// unless propagation does. Returns whether the position is then refuted.
+    fn eliminate(
+        &mut self,
+        position: &mut Position,
+        square: usize,
+        y: &[i64],
+    ) -> Result<bool, ProofError> {
+        if !position.is_candidate(square) {
+            return Ok(false);
+        }
+        let mark = position.mark();
+        if !self.place(position, square)? {
+            self.work.add(Work::DUAL_BOUND)?;
+            let is_refuted = position.is_refuted_by(y);
+            self.meter(position)?;
+            if !is_refuted {
+                return Err(ProofError::Refused(
+                    "it eliminates a square that may have a queen".into(),
+                ));
+            }
+        }
+        position.backtrack_to(&mark);
+        position.eliminate(square);
+        Ok(position.propagate())
+    }
+
+    fn branch(
+        &mut self,
+        position: &mut Position,
+        line: usize,
+        children: usize,
+        depth: usize,
+    ) -> Result<(), ProofError> {
+        let refused = |what: &str| Err(ProofError::Refused(format!("it branches over {what}")));
+        let Some(mut open) = position.choices(line) else {
+            let Some(queen) = position.queen_on(line) else {
+                return refused("a line that is not open");
+            };
+            let mut listed = false;
+            for _ in 0..children {
+                let here = self.reader.size(usize::MAX)? == queen;
+                self.refute(position, !here, depth + 1)?;
+                listed |= here;
+            }
+            return if listed { Ok(()) } else { refused("a line and omits the queen on it") };
+        };
+        if !position.is_mandatory(line) {
+            return refused("a diagonal that a completion need not use");
+        }
+        for _ in 0..children {
+            let square = self.reader.size(usize::MAX)?;
+            let place = open.iter().position(|&other| other == square);
+            match place.map(|place| open.swap_remove(place)) {
+                Some(square) => {
+                    let mark = position.mark();
+                    let refuted = self.place(position, square)?;
+                    self.refute(position, refuted, depth + 1)?;
+                    position.backtrack_to(&mark);
+                }
+                None => self.refute(position, true, depth + 1)?,
+            }
+        }
+        for square in open {
+            let mark = position.mark();
+            if !self.place(position, square)? {
+                return refused("a line and omits one of its squares");
+            }
+            position.backtrack_to(&mark);
+        }
+        Ok(())
+    }
+
+    /// Searches exhaustively by branching. Any branching rule is sound, since every completion uses
+    /// each line that can be chosen.
+    fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
+        let line = match order {
+            Order::FewestCandidates => position.smallest_line(),
+            Order::Weighted(lines) => position.weighted_line(lines),
+        };
+        let Some(line) = line else {
+            return Err(ProofError::Refused("there is a completion".into()));
+        };
+        for square in position.choices(line).into_iter().flatten() {
+            let mark = position.mark();
+            if !self.place(position, square)? {
+                self.search(position, order)?;
+            }
+            position.backtrack_to(&mark);
+        }
+        Ok(())
+    }
+
+    /// Places a queen on `square`. Returns whether the position is then refuted.
+    fn place(&mut self, position: &mut Position, square: usize) -> Result<bool, ProofError> {
+        self.work.add(1)?;
+        position.place(square);
+        let refuted = position.propagate();
+        self.meter(position)?;
+        Ok(refuted)
+    }
+
+    /// Reports the operations on a position to the meter.
+    fn meter(&mut self, position: &Position) -> Result<(), ProofError> {
+        self.work.meter.add(position.operations())
+    }
+}

@@ -1,0 +1,365 @@
+//! The position that a refutation is about: the squares that can still have a queen, and the slack
+//! of the dual bounds.
+//!
+//! A *line* is a row, a column or a diagonal of either direction. A square is a *candidate* until
+//! it is shown that no completion has a queen there. Every change is recorded on a trail, and
+//! [`Position::backtrack_to`] undoes it.
+//!
+//! [`dual_bound`] says what a dual bound is, and how it eliminates squares.
+
+mod dual_bound;
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use super::refutation::Weighted;
+pub(super) use dual_bound::Displaced;
+use dual_bound::{DualBound, Slack, direction};
+
+/// The numbers of a square's row, column, diagonal and antidiagonal.
+type LinesOf = [usize; 4];
+
+/// After this many failures of rows, the weights of all rows are halved; likewise for columns.
+const HALVING: usize = 20_000;
+
+/// The largest number of dual bounds kept: the first one and the most recent ones.
+const MOST_DUAL_BOUNDS: usize = 3;
+
+/// A board with queens, and what follows from them by propagation.
+pub(super) struct Position {
+    n: usize,
+    /// By square, row by row: its lines.
+    lines: Vec<LinesOf>,
+    /// By line: the squares that were candidates when the position was created.
+    squares: Vec<Vec<usize>>,
+    /// By square: whether it is a candidate.
+    is_candidate: Vec<bool>,
+    /// By line: the number of candidates.
+    count: Vec<usize>,
+    /// By line: whether a queen stands on it.
+    taken: Vec<bool>,
+    dual_bounds: Vec<DualBound>,
+    /// Lines that have one candidate left.
+    units: Vec<usize>,
+    trail: Vec<Change>,
+    refuted: bool,
+    /// By row and column: one more than how often it ran out of candidates.
+    weights: Vec<usize>,
+    /// The failures of rows and those of columns since their weights were last halved.
+    failures: [usize; 2],
+    /// Operations not yet reported, each about a nanosecond.
+    operations: Cell<u64>,
+}
+
+/// A change on the trail, with its square.
+#[derive(Clone, Copy)]
+enum Change {
+    Eliminated(usize),
+    Placed(usize),
+}
+
+/// A mark to which a position can be restored.
+pub(super) struct TrailMark {
+    trail: usize,
+    slacks: [Slack; MOST_DUAL_BOUNDS],
+}
+
+impl Position {
+    /// Creates the position with queens on the first rows of the board of size `n`, which do not
+    /// attack each other.
+    pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
+        let lines: Vec<LinesOf> = (0..n * n)
+            .map(|square| {
+                let (row, col) = (square / n, square % n);
+                [row, n + col, 2 * n + (col + n - 1 - row), 4 * n - 1 + (row + col)]
+            })
+            .collect();
+        let mut taken = vec![false; 6 * n - 2];
+        for (row, col) in prefix.iter().enumerate() {
+            for line in lines[row * n + col] {
+                taken[line] = true;
+            }
+        }
+        let is_candidate: Vec<bool> =
+            lines.iter().map(|lines| lines.iter().all(|&line| !taken[line])).collect();
+        let mut squares = vec![Vec::new(); taken.len()];
+        for square in (0..n * n).filter(|&square| is_candidate[square]) {
+            for line in lines[square] {
+                squares[line].push(square);
+            }
+        }
+        let count: Vec<usize> = squares.iter().map(Vec::len).collect();
+        let open = (0..2 * n).filter(|&line| !taken[line]);
+        let refuted = open.clone().any(|line| count[line] == 0);
+        let units = open.filter(|&line| count[line] == 1).collect();
+        let (dual_bounds, trail) = (Vec::new(), Vec::new());
+        let (weights, failures) = (vec![1; 2 * n], [0; 2]);
+        let operations = Cell::new(1000 + 40 * (n * n) as u64);
+        Self {
+            n,
+            lines,
+            squares,
+            is_candidate,
+            count,
+            taken,
+            dual_bounds,
+            units,
+            trail,
+            refuted,
+            weights,
+            failures,
+            operations,
+        }
+    }
+
+    /// Returns the operations since the last call.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.take()
+    }
+
+    /// Counts operations, to be reported later.
+    fn spend(&self, operations: usize) {
+        self.operations.set(self.operations.get().saturating_add(operations as u64));
+    }
+
+    /// Returns a mark of the current state, for [`Self::backtrack_to`].
+    pub(super) fn mark(&self) -> TrailMark {
+        let mut slacks = [Slack::default(); MOST_DUAL_BOUNDS];
+        slacks
+            .iter_mut()
+            .zip(&self.dual_bounds)
+            .for_each(|(slack, dual_bound)| *slack = dual_bound.slack);
+        TrailMark { trail: self.trail.len(), slacks }
+    }
+
+    /// Undoes all changes since `mark`. The dual bounds must be the same as then.
+    pub(super) fn backtrack_to(&mut self, mark: &TrailMark) {
+        for change in self.trail.drain(mark.trail..).rev() {
+            match change {
+                Change::Eliminated(square) => {
+                    self.is_candidate[square] = true;
+                    self.lines[square].iter().for_each(|&line| self.count[line] += 1);
+                }
+                Change::Placed(square) => {
+                    self.lines[square].iter().for_each(|&line| self.taken[line] = false);
+                }
+            }
+        }
+        self.dual_bounds
+            .iter_mut()
+            .zip(mark.slacks)
+            .for_each(|(dual_bound, slack)| dual_bound.slack = slack);
+        self.units.clear();
+        self.refuted = false;
+    }
+
+    /// Returns the candidates of a line without a queen; `None` if the line has a queen or does
+    /// not exist.
+    pub(super) fn choices(&self, line: usize) -> Option<Vec<usize>> {
+        let open = self.taken.get(line).is_some_and(|taken| !taken);
+        self.spend(50 + self.squares.get(line).map_or(0, Vec::len));
+        open.then(|| {
+            self.squares[line].iter().copied().filter(|&square| self.is_candidate[square]).collect()
+        })
+    }
+
+    /// Returns the square of the queen on a line, if it was placed after the position was created.
+    pub(super) fn queen_on(&self, line: usize) -> Option<usize> {
+        self.spend(2 * self.trail.len());
+        self.trail.iter().find_map(|change| match *change {
+            Change::Placed(square) if self.lines[square].contains(&line) => Some(square),
+            _ => None,
+        })
+    }
+
+    /// Returns whether every completion has a queen on the open line. The weight of a diagonal
+    /// without a candidate has already been subtracted from the slack.
+    pub(super) fn is_mandatory(&self, line: usize) -> bool {
+        let n = self.n;
+        line < 2 * n
+            || self.count[line] > 0
+                && self
+                    .dual_bounds
+                    .iter()
+                    .any(|dual_bound| dual_bound.requires(line, direction(n, line)))
+    }
+
+    /// Returns an open mandatory line with the fewest choices; `None` if the board is full.
+    pub(super) fn smallest_line(&self) -> Option<usize> {
+        let columns_and_rows = 0..2 * self.n;
+        self.spend(8 * self.n);
+        columns_and_rows
+            .chain(self.mandatory_diagonals())
+            .filter(|&line| self.is_open(line))
+            .min_by_key(|&line| self.count[line])
+    }
+
+    /// Returns a column or mandatory diagonal with at most two choices; otherwise the row or column
+    /// with the smallest ratio of choices to weight, since a line that ran out of candidates before
+    /// is likely to do so again; `None` if the board is full. Any rule is sound, since every open
+    /// row or column must get a queen.
+    pub(super) fn weighted_line(&self, of: &Weighted) -> Option<usize> {
+        let n = self.n;
+        // With blocks, the squares of columns are examined too.
+        self.spend(16 * n + if of.columns && !of.blocks.is_empty() { n * n / 4 } else { 0 });
+        let short = (n..2 * n)
+            .chain(self.mandatory_diagonals())
+            .find(|&line| self.is_open(line) && self.count[line] <= 2);
+        if short.is_some() {
+            return short;
+        }
+        let open_rows =
+            |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
+        let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
+        let within = |column: usize| {
+            block.is_none_or(|block| {
+                self.candidates_on(column).all(|square| block >> (square / n) & 1 == 1)
+            })
+        };
+        let columns = if of.columns { n..2 * n } else { 0..0 };
+        let columns = columns.filter(|&column| self.is_open(column) && within(column));
+        open_rows(block.unwrap_or(u128::MAX)).chain(columns).min_by(|&a, &b| {
+            (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
+        })
+    }
+
+    /// Returns whether a line has no queen but has candidates.
+    fn is_open(&self, line: usize) -> bool {
+        !self.taken[line] && self.count[line] > 0
+    }
+
+    /// Returns the diagonals that must be used, are used, or can no longer be used.
+    fn mandatory_diagonals(&self) -> impl Iterator<Item = usize> {
+        self.dual_bounds.iter().flat_map(DualBound::mandatory_diagonals)
+    }
+
+    /// Sets the weights of rows and columns to the initial ones, if there are any.
+    pub(super) fn set_weights(&mut self, of: &Weighted) {
+        self.weights
+            .iter_mut()
+            .zip(&of.initial)
+            .for_each(|(weight, &initial)| *weight = initial.max(1));
+    }
+
+    /// Counts a failure of a row or column that ran out of candidates.
+    fn fail(&mut self, line: usize) {
+        self.weights[line] += 1;
+        let kind = line / self.n;
+        self.failures[kind] += 1;
+        if self.failures[kind] == HALVING {
+            self.failures[kind] = 0;
+            let all = &mut self.weights[kind * self.n..][..self.n];
+            all.iter_mut().for_each(|weight| *weight = weight.div_ceil(2));
+        }
+    }
+
+    /// Places a queen on a candidate square.
+    pub(super) fn place(&mut self, square: usize) {
+        for dual_bound in &mut self.dual_bounds {
+            dual_bound.slack.value -= dual_bound.cost[square];
+        }
+        self.trail.push(Change::Placed(square));
+        for line in self.lines[square] {
+            self.taken[line] = true;
+        }
+        for line in self.lines[square] {
+            self.spend(20 + self.squares[line].len());
+            for i in 0..self.squares[line].len() {
+                let other = self.squares[line][i];
+                if self.is_candidate[other] {
+                    self.eliminate(other);
+                }
+            }
+        }
+    }
+
+    /// Returns whether the square is a candidate.
+    pub(super) fn is_candidate(&self, square: usize) -> bool {
+        self.is_candidate[square]
+    }
+
+    /// Eliminates a candidate square.
+    pub(super) fn eliminate(&mut self, square: usize) {
+        self.is_candidate[square] = false;
+        self.trail.push(Change::Eliminated(square));
+        // Includes the cost of restoring it.
+        self.spend(20);
+        for line in self.lines[square] {
+            self.count[line] -= 1;
+            if self.taken[line] {
+                continue;
+            }
+            match self.count[line] {
+                0 if line < 2 * self.n => {
+                    self.refuted = true;
+                    self.fail(line);
+                }
+                0 => {
+                    let direction = direction(self.n, line);
+                    self.dual_bounds
+                        .iter_mut()
+                        .for_each(|dual_bound| dual_bound.mark_unusable(line, direction));
+                }
+                1 => self.units.push(line),
+                _ => {}
+            }
+        }
+    }
+
+    /// Propagates until nothing changes. Returns whether the position is refuted.
+    pub(super) fn propagate(&mut self) -> bool {
+        loop {
+            while self.fix_by_reduced_cost().is_continue() {}
+            if self.refuted {
+                return true;
+            }
+            let Some(line) = self.units.pop() else { return false };
+            self.spend(20);
+            if !self.taken[line] && self.count[line] == 1 && self.is_mandatory(line) {
+                let last =
+                    self.squares[line].iter().copied().find(|&square| self.is_candidate[square]);
+                self.place(last.expect("the line has one candidate"));
+            }
+        }
+    }
+
+    /// Eliminates squares whose reduced cost exceeds the slack of a dual bound. Returns `Continue`
+    /// if anything changed.
+    fn fix_by_reduced_cost(&mut self) -> ControlFlow<()> {
+        let mut changed = ControlFlow::Break(());
+        for i in 0..self.dual_bounds.len() {
+            if self.dual_bounds[i].slack.value < 0 {
+                self.refuted = true;
+            }
+            while let Some(square) = self.dual_bounds[i].next_costly_square() {
+                self.spend(4);
+                if self.refuted {
+                    return ControlFlow::Break(());
+                }
+                if self.is_candidate[square] {
+                    self.eliminate(square);
+                    changed = ControlFlow::Continue(());
+                }
+            }
+            while let Some(diagonal) = self.dual_bounds[i].next_mandatory_diagonal() {
+                self.spend(4);
+                if self.count[diagonal] == 1 {
+                    self.units.push(diagonal);
+                }
+            }
+        }
+        changed
+    }
+
+    fn candidates(&self) -> impl Iterator<Item = usize> {
+        (0..self.is_candidate.len()).filter(|&square| self.is_candidate[square])
+    }
+
+    fn candidates_on(&self, line: usize) -> impl Iterator<Item = usize> {
+        self.squares[line].iter().copied().filter(|&square| self.is_candidate[square])
+    }
+
+    fn cost(&self, y: &[i64], square: usize) -> i64 {
+        self.lines[square].iter().map(|&line| y[line]).sum()
+    }
+}

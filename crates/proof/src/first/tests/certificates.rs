@@ -1,0 +1,143 @@
+//! Tests which certificates are accepted, and how much work a check may do.
+
+use super::*;
+use crate::{check as check_certificate, check_within as check_certificate_within, open};
+
+#[test]
+fn certificates_prove_the_first_solutions_of_small_boards() {
+    for (n, search) in (0..=10).flat_map(|n| SEARCHES.map(|search| (n, search()))) {
+        let (first, refutations) = searched_by(n, &search);
+        let refutations: Vec<&Refutation> = refutations.iter().collect();
+        let sealed = certificate(n, first.as_deref(), &refutations).expect("it is valid");
+        let proved = check_certificate(&sealed).expect("it is valid");
+        assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, first), "n = {n}");
+    }
+    assert_eq!(searched(3).0, None);
+}
+
+#[test]
+fn no_other_solution_and_no_missing_refutation_is_accepted() {
+    for n in [4, 6, 7, 8] {
+        let all = all(n, &[]);
+        for other in &all[1..] {
+            let many = vec![Refutation::search(); n * n];
+            for number in 0..n * n {
+                let refutations: Vec<&Refutation> = many[..number].iter().collect();
+                assert!(certificate(n, Some(other), &refutations).is_err(), "{other:?}");
+            }
+        }
+        assert!(certificate(n, None, &[&Refutation::search()]).is_err());
+        let refutations = searched(n).1;
+        let all_but_one: Vec<&Refutation> = refutations.iter().skip(1).collect();
+        assert!(certificate(n, Some(&all[0]), &all_but_one).is_err());
+    }
+}
+
+#[test]
+fn an_altered_certificate_proves_the_same_or_nothing_even_with_a_new_checksum() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for n in [3, 5, 8, 9] {
+        let (first, refutations) = searched(n);
+        let refutations: Vec<Refutation> = refutations
+            .iter()
+            .map(|search| {
+                Refutation::dual_bound(&multipliers(n, &mut random), random.bool(), search)
+            })
+            .collect();
+        let borrowed: Vec<&Refutation> = refutations.iter().collect();
+        let certificate = certificate(n, first.as_deref(), &borrowed).expect("it is valid");
+        let (_, _, proof) = open(&certificate).expect("it is valid");
+        for _ in 0..5000 {
+            let mut altered = proof.to_vec();
+            for _ in 0..random.usize(1..4) {
+                let place = random.usize(0..altered.len());
+                match random.u8(0..3) {
+                    0 => altered[place] ^= 1 << random.u8(0..8),
+                    1 => altered.truncate(place.max(1)),
+                    _ => altered.insert(place, random.u8(..)),
+                }
+            }
+            if let Ok(proved) = check(n, &altered) {
+                assert_eq!(proved.solution, first, "n = {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_input_makes_the_checker_panic() {
+    let mut random = fastrand::Rng::with_seed(2);
+    for _ in 0..20_000 {
+        let bytes: Vec<u8> =
+            (0..random.usize(0..60)).map(|_| random.u8(..) >> random.u8(0..8)).collect();
+        // The certificate states the work limit; here it is small.
+        let mut proof = vec![0xff, 0x07];
+        proof.extend(bytes);
+        let _ = check(random.usize(0..=12), &proof);
+    }
+    assert!(check(129, &[0, 0, 0]).is_err());
+}
+
+#[test]
+fn a_small_certificate_of_unbounded_work_ends_at_the_checkers_limit() {
+    const LIMIT: u64 = 20_000;
+    let heavy = Multipliers { columns: vec![1; LARGEST], ..Multipliers::none(LARGEST) };
+    // Claims that the knapsacks eliminate every square of the board.
+    let squares: Vec<usize> = (0..LARGEST * LARGEST).collect();
+    let everything = Refutation::search();
+    let trees = [
+        everything.clone(),
+        Refutation::from_bytes(vec![5]),
+        in_blocks(6, &[(0..64).collect()]),
+        in_blocks(7, &[(0..64).collect(), vec![99]]),
+        Refutation::search_by_weight(&[], &[u32::MAX; 2 * LARGEST]),
+        (0..900).fold(everything.clone(), |then, _| Refutation::dual_bound(&heavy, true, &then)),
+        Refutation::elimination(&heavy, &squares, &everything),
+        Refutation::branch(LARGEST, Line::Row(64), &[(64 * LARGEST, everything)]),
+    ];
+    for (number, tree) in trees.iter().enumerate() {
+        let mut writer = Writer::new();
+        // The stated work limit does not bind the checker.
+        writer.number(u64::MAX);
+        writer.byte(0);
+        writer.bytes(tree.as_bytes());
+        let sealed = seal(Kind::First, LARGEST, &writer.finish());
+        assert!(number > 0 || sealed.len() == 56);
+        let mut meter = Meter::new(Some(LIMIT));
+        let checked = check_certificate_within(&sealed, &mut meter);
+        // A square that cannot be eliminated ends the check sooner.
+        let is_ended = checked == Err(ProofError::LimitReached(LIMIT));
+        assert!(
+            is_ended || number == 6 && matches!(checked, Err(ProofError::Refused(_))),
+            "{number}"
+        );
+        // Only a little more work than that was done.
+        assert!(meter.work() < LIMIT + 1_000_000, "{number}: {}", meter.work());
+    }
+}
+
+#[test]
+fn a_check_needs_exactly_the_work_that_it_reports() {
+    let certificate = sealed(8);
+    let work = check_certificate(&certificate).expect("it is valid").work;
+    let within = |limit| check_certificate_within(&certificate, &mut Meter::new(Some(limit)));
+    assert_eq!(within(work).map(|proved| proved.work), Ok(work));
+    assert_eq!(within(work - 1), Err(ProofError::LimitReached(work - 1)));
+    let stopped =
+        check_certificate_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
+    assert_eq!(stopped, Err(ProofError::Stopped));
+}
+
+#[test]
+fn more_work_than_stated_is_refused() {
+    let proved = check_certificate(&sealed(10)).expect("it is valid");
+    assert!(proved.work > 0);
+    let certificate = sealed(10);
+    let (_, n, proof) = open(&certificate).expect("it is valid");
+    let mut reader = Reader::new(proof);
+    let stated = reader.number().expect("what it states");
+    let mut writer = Writer::new();
+    writer.number(stated - 1);
+    writer.bytes(reader.rest());
+    assert_eq!(check(n, &writer.finish()), Err(ProofError::TooMuchWork(stated - 1)));
+}

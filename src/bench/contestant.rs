@@ -1,0 +1,158 @@
+//! Ways of counting n queens: a CPU kernel, a device, or a custom function.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use super::energy::EnergyMeter;
+use crate::board::{Piece, Problem};
+use crate::engine::{
+    CountError, CountEvent, CountOptions, CountProgress, CountTask, DeviceChoice, DeviceName,
+};
+use crate::kernel::KernelKind;
+use crate::kernel::gpu::{DeviceKernel, Fault};
+use crate::tally::Tally;
+
+/// The type of device that a contestant counts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContestantKind {
+    /// The processor.
+    Cpu,
+    /// An adapter, by shaders.
+    Gpu,
+}
+
+impl ContestantKind {
+    /// Returns the name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        }
+    }
+}
+
+/// The measurement of one count.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The wall-clock time of the whole count, including planning.
+    pub elapsed: Duration,
+    /// The number of solutions.
+    pub solutions: u128,
+    /// The number of placements; `None` if they are not counted.
+    pub nodes: Option<u128>,
+    /// The number of threads that counted.
+    pub threads: usize,
+    /// Energy in J; `None` if it is not known.
+    pub energy_j: Option<f64>,
+}
+
+impl Run {
+    /// Returns `count` a second.
+    pub(super) fn rate(&self, count: u128) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A callback that receives the progress of a run, and may stop it.
+pub type ProgressFn<'w> = dyn FnMut(&CountProgress) -> ControlFlow<()> + 'w;
+
+/// A function that counts n queens once.
+pub(super) type Count<'a> = dyn FnMut(usize, &mut ProgressFn<'_>) -> Result<Run, CountError> + 'a;
+
+/// A way of counting n queens.
+pub struct Contestant<'a> {
+    pub(super) name: String,
+    pub(super) kind: ContestantKind,
+    pub(super) n: usize,
+    pub(super) count: Box<Count<'a>>,
+}
+
+impl fmt::Debug for Contestant<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, n = {})", self.name, self.kind.name(), self.n)
+    }
+}
+
+impl<'a> Contestant<'a> {
+    /// Creates a contestant from a function that receives n and a callback, to be called with the
+    /// progress at least ten times a second. It measures itself; its setup (a device, a program for
+    /// it) is not part of the comparison.
+    pub fn new(
+        name: impl Into<String>,
+        kind: ContestantKind,
+        n: usize,
+        count: impl FnMut(usize, &mut ProgressFn<'_>) -> Result<Run, CountError> + 'a,
+    ) -> Self {
+        Self { name: name.into(), kind, n, count: Box::new(count) }
+    }
+
+    /// Creates a contestant with a CPU kernel.
+    ///
+    /// # Errors
+    /// The kernel does not run here.
+    pub fn cpu(
+        kernel: KernelKind,
+        n: usize,
+        threads: Option<NonZeroUsize>,
+    ) -> Result<Self, CountError> {
+        kernel.build(Piece::Queen)?;
+        let options = CountOptions { kernel: Some(kernel), threads, ..CountOptions::default() };
+        Ok(Self::new(kernel.name(), ContestantKind::Cpu, n, move |n, on_progress| {
+            let mut energy = EnergyMeter::start();
+            let began = Instant::now();
+            let mut task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?;
+            task.without_fallback();
+            let outcome = task.run(|event| {
+                energy.sample();
+                match event {
+                    CountEvent::Progress(progress) => on_progress(progress),
+                    CountEvent::Note(_) => ControlFlow::Continue(()),
+                }
+            })?;
+            let elapsed = began.elapsed();
+            Ok(Run {
+                elapsed,
+                solutions: outcome.solutions,
+                nodes: outcome.nodes,
+                threads: outcome.threads,
+                energy_j: energy.joules(elapsed),
+            })
+        }))
+    }
+
+    /// Creates a contestant with a device that is open and has passed its self-test. It counts all
+    /// units at once, alone but for the thread that feeds it.
+    pub fn device(id: &str, mut kernel: DeviceKernel, n: usize) -> Self {
+        let name = id.to_owned();
+        Self::new(id, ContestantKind::Gpu, n, move |n, on_progress| {
+            let began = Instant::now();
+            let options = CountOptions {
+                devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+                ..Default::default()
+            };
+            let task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?;
+            let decomposition = task.decomposition();
+            let units: Vec<u64> = (0..decomposition.units()).collect();
+            let idle = CountProgress::at_start(decomposition.units());
+            // The device calls this about ten times a second to check whether to continue.
+            let on_progress = RefCell::new(on_progress);
+            let should_continue = || (*on_progress.borrow_mut())(&idle).is_continue();
+            let tallies =
+                kernel.open(decomposition).and_then(|mut job| job.count(&units, &should_continue));
+            let tallies = tallies.map_err(|fault| match fault {
+                Fault::Stopped => {
+                    CountError::Stopped { units_done: 0, units: decomposition.units() }
+                }
+                fault => CountError::DeviceFault(name.clone(), fault.to_string()),
+            })?;
+            let mut total = Tally::default();
+            tallies.iter().try_for_each(|tally| total.merge(tally))?;
+            let solutions = total.solutions()?;
+            let (elapsed, nodes) = (began.elapsed(), Some(total.nodes()));
+            Ok(Run { elapsed, solutions, nodes, threads: 0, energy_j: None })
+        })
+    }
+}

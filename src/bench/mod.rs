@@ -1,0 +1,13 @@
+//! Comparison of ways to count n queens in one run: in turn (A B A B …), with each count compared
+//! with the published value.
+
+mod comparison;
+mod contestant;
+mod energy;
+mod measurements;
+mod spread;
+
+pub use comparison::{BenchError, Turn, compare};
+pub use contestant::{Contestant, ContestantKind, ProgressFn, Run};
+pub use measurements::Measurements;
+pub use spread::Spread;

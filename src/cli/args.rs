@@ -1,0 +1,178 @@
+//! Arguments that several commands share, and the parsers of their values.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::Failure;
+use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
+use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
+use crate::engine::{CountOptions, DeviceChoice};
+use crate::kernel::{KernelKind, UnknownKernel};
+
+/// Squares that are decided in advance.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct DecidedSquares {
+    /// A square that holds a piece, counted from 1, with row 1 at the top. Repeat the flag or write
+    /// --place '2,4 4,5' for several squares.
+    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
+    place: Vec<Squares>,
+    /// A square that must stay empty. Repeat the flag or write --block '1,1 8,8' for several
+    /// squares.
+    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
+    block: Vec<Squares>,
+}
+
+/// A board to count.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Board {
+    /// The board size: rows, columns and queens, from 0 to 32.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    #[command(flatten)]
+    squares: DecidedSquares,
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
+}
+
+impl Board {
+    /// Returns the problem to count.
+    pub(super) fn problem(&self) -> Result<Problem, Failure> {
+        self.squares.problem(self.piece, self.n)
+    }
+}
+
+/// The squares of one occurrence of a flag.
+#[derive(Clone, Debug)]
+struct Squares(Vec<Square>);
+
+fn squares(text: &str) -> Result<Squares, SquareError> {
+    parse_squares(text).map(Squares)
+}
+
+impl DecidedSquares {
+    /// Returns the problem of size `n` with these squares.
+    pub(super) fn problem(&self, piece: Piece, n: usize) -> Result<Problem, Failure> {
+        let list = |flags: &[Squares]| flags.iter().flat_map(|f| f.0.iter().copied()).collect();
+        Problem::new(piece, n, list(&self.place), list(&self.block)).map_err(Failure::usage)
+    }
+}
+
+/// Parses `what`, a whole number between two bounds.
+pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| {
+        format!("invalid {what} '{text}'; use a whole number from {least} to {most}")
+    })
+}
+
+/// How to count on the CPU.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct CpuArgs {
+    /// The CPU kernel: auto (the fastest that this processor supports), reference, textbook,
+    /// scalar, avx2, avx512 or generic.
+    #[arg(long, default_value = "auto", value_parser = kernel)]
+    kernel: Kernel,
+    /// The number of threads (default: one per core).
+    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+}
+
+impl CpuArgs {
+    /// Returns the options for the engine.
+    pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
+        CountOptions { kernel: self.kernel.0, threads: self.threads, devices }
+    }
+}
+
+/// The choice of a kernel; `None` for auto.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel(pub(super) Option<KernelKind>);
+
+/// Parses the name of a kernel, or auto.
+pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
+    Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
+}
+
+/// Parses a number of threads.
+pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    /// More than any machine has cores. Each thread takes about a megabyte.
+    const MOST: usize = 1024;
+    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
+    threads.ok_or_else(|| {
+        format!("invalid number of threads '{text}'; use a whole number from 1 to {MOST}")
+    })
+}
+
+/// Parses the size of a board that can be counted.
+pub(super) fn board_size(text: &str) -> Result<usize, String> {
+    let wrong =
+        || format!("invalid board size '{text}'; use a whole number from 0 to {MAX_COUNT_SIZE}");
+    let n = text.parse().map_err(|_| wrong())?;
+    // The error of the job says why a board is too large.
+    let job = Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1);
+    job.map(|_| n).map_err(|error| error.to_string())
+}
+
+/// Parses a job's hash or its first digits.
+pub(super) fn job_prefix(text: &str) -> Result<String, String> {
+    let good = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let wrong = || format!("invalid job '{text}'; use its hash or the first 1 to 32 digits of it");
+    if good { Ok(text.to_ascii_lowercase()) } else { Err(wrong()) }
+}
+
+/// Parses a time from a second to a year: "90s", "30m", "1h", "7d".
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    const MOST_S: u64 = 366 * 86_400;
+    let parsed = || {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let unit = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => return None,
+        };
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        let seconds = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)?;
+        (1..=MOST_S).contains(&seconds).then(|| Duration::from_secs(seconds))
+    };
+    let wrong = || {
+        format!(
+            "invalid time '{text}'; use a number and s, m, h or d, at most 366d, for example 1h"
+        )
+    };
+    parsed().ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_with_a_unit() {
+        for (text, seconds) in
+            [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in [
+            "",
+            "1",
+            "h",
+            "0h",
+            "-1h",
+            "+1h",
+            "1.5h",
+            "367d",
+            "1w",
+            "1 h",
+            "1é",
+            "99999999999999999999d",
+        ] {
+            let error = parse_duration(text).expect_err(text);
+            assert!(error.lines().count() == 1 && error.contains("for example 1h"), "{error}");
+        }
+    }
+}

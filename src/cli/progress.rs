@@ -1,0 +1,81 @@
+//! Progress on stderr.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::engine::CountProgress;
+use crate::report::{duration, grouped, predicted, rounded};
+
+/// The number of steps of a progress bar.
+pub(super) const STEPS: u64 = 1000;
+
+/// Creates a progress bar, which is drawn only if stderr is a terminal.
+pub(super) fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:32} {msg}").expect("the template is right");
+    ProgressBar::new(STEPS).with_style(style)
+}
+
+/// Shows the progress of a count: its share, its rate and the time left.
+pub(super) fn show(bar: &ProgressBar, progress: &CountProgress) {
+    let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
+    if let Some(rate) = progress.rate_per_s {
+        let _ = write!(message, "  {} solutions/s", rounded(rate));
+    }
+    if let Some(left) = progress.left {
+        let _ = write!(message, "  {} left", predicted(left));
+    }
+    // The fraction is between 0 and 1.
+    bar.set_position((progress.fraction * STEPS as f64) as u64);
+    bar.set_message(message);
+}
+
+/// The progress of a search on stderr, drawn only if that is a terminal: the number of tries.
+#[derive(Debug)]
+pub(super) struct Ticker {
+    bar: ProgressBar,
+    unit: &'static str,
+    started: Instant,
+    shown: Instant,
+}
+
+impl Ticker {
+    /// Starts the display, which counts tries in `unit`. Nothing is drawn if `quiet`.
+    pub(super) fn start(unit: &'static str, quiet: bool) -> Self {
+        let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is right");
+        let bar = if quiet {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner().with_style(style)
+        };
+        Self { bar, unit, started: Instant::now(), shown: Instant::now() }
+    }
+
+    /// Shows the number of tries, at most ten times a second.
+    pub(super) fn show(&mut self, tried: u64, more: impl FnOnce() -> String) {
+        if self.shown.elapsed() < Duration::from_millis(100) {
+            return;
+        }
+        self.shown = Instant::now();
+        let Self { bar, unit, started, .. } = self;
+        bar.set_message(format!(
+            "{} {unit} tried{}, {}",
+            grouped(tried.into()),
+            more(),
+            duration(started.elapsed())
+        ));
+        bar.tick();
+    }
+
+    /// Returns the time since the start.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

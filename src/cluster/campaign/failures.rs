@@ -1,0 +1,112 @@
+//! Units that workers could not count.
+
+use std::collections::BTreeSet;
+
+use super::event::CampaignEvent;
+use super::leases::Lease;
+use super::reputation::OwnerId;
+use super::state::Campaign;
+use super::units::UnitStatus;
+use super::{UnitId, WorkerName};
+use crate::decomposition::JobHash;
+
+impl Campaign {
+    /// Marks a worker as having no kernel for the job until it restarts. Drops its lease and its
+    /// reservations of checks.
+    pub fn mark_unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
+        if self.leases.get(&attempt).is_some_and(|lease| lease.worker == worker) {
+            self.drop_lease(attempt);
+        }
+        if let Some(job) = self.jobs.get_mut(&unit.job) {
+            job.unsuited.insert(worker.to_owned());
+        }
+        self.end_reservations_of(worker);
+    }
+
+    /// Records that a worker could not count a unit of a lease that it holds or held. Returns an
+    /// event if the unit is to be poisoned. Ignores workers that did not have this lease.
+    pub fn fail(
+        &mut self,
+        unit: UnitId,
+        attempt: u64,
+        worker: &str,
+        reason: &str,
+    ) -> Option<CampaignEvent> {
+        if self.was_leased_to(unit, attempt, worker) {
+            self.record_failure(unit, worker, reason)
+        } else {
+            None
+        }
+    }
+
+    /// Returns whether a unit is or was leased to a worker under this number.
+    pub fn was_leased_to(&self, unit: UnitId, attempt: u64, worker: &str) -> bool {
+        let lease = self.leases.get(&attempt).or_else(|| self.ended(attempt));
+        lease.is_some_and(|lease| {
+            lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit)
+        })
+    }
+
+    fn record_failure(
+        &mut self,
+        unit: UnitId,
+        worker: &str,
+        reason: &str,
+    ) -> Option<CampaignEvent> {
+        let settings = self.settings;
+        let job = self.jobs.get_mut(&unit.job)?;
+        if !matches!(job.units.status(unit.unit)?, UnitStatus::Open | UnitStatus::Leased) {
+            return None;
+        }
+        let job_owners = job.owners.clone();
+        let workers = job.failures.entry(unit.unit).or_default();
+        *workers.entry(worker.to_owned()).or_default() += 1;
+        let failures: u32 = workers.values().sum();
+        let owner = |name: &WorkerName| {
+            let owner = self.workers.get(name).map(|worker| &worker.owner[..]).unwrap_or_default();
+            self.reputation.known_owner(name, owner)
+        };
+        let owners: BTreeSet<_> = workers.keys().map(owner).collect();
+        // Where several owners count, a single owner cannot poison a unit, however often it reports
+        // failures.
+        let mut all: BTreeSet<_> = self.workers.keys().map(owner).collect();
+        all.extend(job_owners.into_iter().map(Some));
+        let of_owner = |one: &Option<OwnerId>| -> u32 {
+            workers.iter().filter(|(name, _)| owner(name) == *one).map(|(_, times)| times).sum()
+        };
+        let most = owners.iter().map(of_owner).max().unwrap_or_default();
+        let enough = workers.len() >= settings.poison_workers
+            && owners.len() >= all.len().min(settings.poison_workers)
+            && (all.len() < 2 || failures - most >= settings.poison_failures / 2);
+        let poison = failures >= settings.poison_failures && enough;
+        let reason =
+            format!("failed {failures} times on {} workers; last error: {reason}", workers.len());
+        poison.then_some(CampaignEvent::UnitPoisoned { unit, reason })
+    }
+
+    /// Treats the units of an expired lease as suspects, since one of them may have crashed the
+    /// worker: their next leases are ever smaller. A unit that was `alone` with its worker has
+    /// failed.
+    pub(super) fn mark_suspects(&mut self, lease: &Lease, alone: bool) -> Option<CampaignEvent> {
+        let count = lease.len();
+        if lease.mirrored {
+            return None;
+        }
+        if count == 1 && alone {
+            let unit = UnitId { job: lease.job, unit: lease.units.start };
+            return self.record_failure(unit, &lease.worker, "its lease expired");
+        }
+        let job = self.jobs.get_mut(&lease.job)?;
+        for unit in lease.units.clone() {
+            if job.units.status(unit) == Some(UnitStatus::Open) {
+                job.suspects.insert(unit, count.div_ceil(4));
+            }
+        }
+        None
+    }
+
+    /// Returns whether a unit of expired leases must be alone in its next lease.
+    pub(super) fn is_suspect(&self, hash: JobHash, unit: u64) -> bool {
+        self.jobs.get(&hash).is_some_and(|job| job.suspects.get(&unit) == Some(&1))
+    }
+}

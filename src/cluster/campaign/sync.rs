@@ -1,0 +1,254 @@
+//! The sync of a worker: it reports the leases that it holds and receives those that it is to hold.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::ops::Range;
+
+use super::WorkerName;
+use super::assignment::{Assignment, HeldLease, SubRangeSet};
+use super::key::{Grant, Grantee};
+use super::leases::Lease;
+use super::state::Campaign;
+use super::workers::WorkerState;
+use crate::decomposition::JobHash;
+
+/// A worker's sync request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SyncRequest {
+    /// The worker.
+    pub worker: WorkerName,
+    /// Owner that enrolled it.
+    pub owner: String,
+    /// Address from which it calls.
+    pub address: Option<IpAddr>,
+    /// Identifier of the worker's start; changes when it restarts.
+    pub boot: u64,
+    /// Units that it counts at the same time; 0 requests none.
+    pub capacity: u32,
+    /// Its kernels, the fastest first.
+    pub kernels: Vec<String>,
+    /// Its devices, as named in its results.
+    pub devices: Vec<String>,
+    /// Measured rate for each job, in units per second.
+    pub units_per_s: Vec<(JobHash, f64)>,
+    /// The leases that it holds.
+    pub held: Vec<HeldLease>,
+    /// Whether it will stop soon and requests no more work.
+    pub draining: bool,
+}
+
+/// The coordinator's answer to a sync.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncResponse {
+    /// All leases that it is to hold, new ones included.
+    pub desired: Vec<Assignment>,
+    /// Leases that it holds and must drop.
+    pub cancel: Vec<u64>,
+    /// Number of new leases in `desired`.
+    pub granted: usize,
+    /// Time until the next sync in ms, before jitter.
+    pub next_sync_ms: u64,
+}
+
+/// Upper limit of new leases in one sync.
+pub(super) const MOST_GRANTED: u32 = 64;
+
+/// Upper limit of the leases of a worker, in addition to its capacity.
+const MOST_LEASES: usize = 128;
+
+/// Upper limit of the kernels and devices that are remembered of a worker.
+const MOST_ANNOUNCED: usize = 512;
+
+/// Returns the maximum number of leases of a worker.
+const fn most_leases(request: &SyncRequest) -> usize {
+    /// Upper limit of the reported capacity that is taken into account.
+    const MOST_CAPACITY: u32 = 1024;
+    let capacity = if request.capacity < MOST_CAPACITY { request.capacity } else { MOST_CAPACITY };
+    MOST_LEASES + capacity as usize
+}
+
+impl Campaign {
+    /// Processes a worker's sync: takes note of the leases that it holds, and returns those that it
+    /// is to hold.
+    pub fn sync(&mut self, request: &SyncRequest, now_ms: u64) -> SyncResponse {
+        let next_sync_ms = self.settings.sync_ms;
+        self.record_worker(request, now_ms);
+        let mut desired = Vec::new();
+        let mut cancel = Vec::new();
+        for held in &request.held {
+            match self.renew_lease(request, held, now_ms) {
+                Some(units) => desired.push(Assignment { units, ..held.lease.clone() }),
+                None => cancel.push(held.lease.attempt),
+            }
+        }
+        // End the leases that the worker does not list: it completed or dropped them, or the
+        // response that granted them was lost.
+        let listed: BTreeSet<u64> = request.held.iter().map(|held| held.lease.attempt).collect();
+        let unlisted: Vec<u64> = self
+            .leases
+            .iter()
+            .filter(|(attempt, lease)| lease.worker == request.worker && !listed.contains(attempt))
+            .map(|(&attempt, _)| attempt)
+            .collect();
+        unlisted.into_iter().for_each(|attempt| self.end_lease(attempt));
+        let renewed = desired.len();
+
+        let draining = self.workers.get(&request.worker).is_none_or(|worker| worker.draining);
+        let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
+        if request.capacity > 0 && !draining && !quarantined {
+            self.draw_checkers(now_ms);
+            while desired.len() < (renewed + MOST_GRANTED as usize).min(most_leases(request)) {
+                let idle = desired.is_empty();
+                let Some(assignment) = self.grant(request, idle, now_ms) else { break };
+                desired.push(assignment);
+            }
+        }
+        SyncResponse { granted: desired.len() - renewed, desired, cancel, next_sync_ms }
+    }
+
+    /// Records the worker's description of itself. Drops its leases of an earlier boot.
+    fn record_worker(&mut self, request: &SyncRequest, now_ms: u64) {
+        let known = self.workers.get(&request.worker);
+        if known.is_some_and(|worker| worker.boot != request.boot) {
+            for job in self.jobs.values_mut() {
+                job.unsuited.remove(&request.worker);
+            }
+            let before: Vec<u64> = self
+                .leases
+                .iter()
+                .filter(|(_, l)| l.worker == request.worker)
+                .map(|(&a, _)| a)
+                .collect();
+            before.into_iter().for_each(|attempt| self.drop_lease(attempt));
+        }
+        self.reputation.owner(&request.worker, &request.owner);
+        let drained = self.drained.remove(&request.worker) == Some(request.boot);
+        let entry = self.workers.entry(request.worker.clone());
+        let worker = entry.or_insert_with(|| WorkerState {
+            boot: request.boot,
+            owner: String::new(),
+            address: None,
+            capacity: 0,
+            kernels: Vec::new(),
+            announced: BTreeSet::new(),
+            units_per_s: HashMap::new(),
+            seen_ms: now_ms,
+            draining: drained,
+            units_done: 0,
+            lease_units: HashMap::new(),
+        });
+        if worker.boot != request.boot {
+            worker.draining = false;
+        }
+        worker.boot = request.boot;
+        worker.owner.clone_from(&request.owner);
+        worker.address = request.address;
+        worker.capacity = request.capacity;
+        worker.kernels.clone_from(&request.kernels);
+        for name in request.kernels.iter().chain(&request.devices) {
+            if worker.announced.len() < MOST_ANNOUNCED {
+                worker.announced.insert(name.clone());
+            }
+        }
+        worker.seen_ms = now_ms;
+        worker.draining |= request.draining;
+        let plausible = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        worker.units_per_s =
+            request.units_per_s.iter().copied().filter(|(_, rate)| plausible(rate)).collect();
+        if worker.draining || worker.capacity == 0 {
+            self.end_reservations_of(&request.worker);
+        }
+    }
+
+    /// Returns the units of a lease that the worker may keep, or `None` if it must drop the lease.
+    /// An unknown lease is adopted if it is still useful and its grant proves that it was this
+    /// worker's.
+    fn renew_lease(
+        &mut self,
+        request: &SyncRequest,
+        held: &HeldLease,
+        now_ms: u64,
+    ) -> Option<Range<u64>> {
+        let HeldLease { lease: Assignment { attempt, job: hash, .. }, left, unstarted } = held;
+        if self.leases.get(attempt).is_some_and(|lease| lease.worker != request.worker) {
+            return None;
+        }
+        if self.reputation.is_quarantined(&request.worker, &request.owner) || *left == 0 {
+            self.end_lease(*attempt);
+            return None;
+        }
+        let deadline_ms = now_ms + self.settings.lease_ms;
+        if !self.jobs.get(hash)?.state.is_counted() {
+            self.drop_lease(*attempt);
+            return None;
+        }
+        if let Some(lease) = self.leases.get(attempt) {
+            // Others have taken all of it, or the check is no longer needed.
+            let unneeded =
+                lease.mirrored && !self.is_check_leased(*hash, lease.units.start, *attempt);
+            if lease.units.is_empty() || unneeded {
+                self.end_lease(*attempt);
+                return None;
+            }
+        }
+        if let Some(lease) = self.leases.get_mut(attempt) {
+            lease.deadline_ms = deadline_ms;
+            lease.unstarted = (*unstarted).min(lease.len());
+            return Some(lease.units.clone());
+        }
+        self.adopt(request, held, now_ms)
+    }
+
+    /// Adopts a lease that expired or was granted before the coordinator restarted. Others may hold
+    /// its units by now.
+    fn adopt(
+        &mut self,
+        request: &SyncRequest,
+        held: &HeldLease,
+        now_ms: u64,
+    ) -> Option<Range<u64>> {
+        let HeldLease { lease: Assignment { attempt, job: hash, grant, .. }, unstarted, .. } = held;
+        let grantee = Grantee {
+            attempt: *attempt,
+            worker: &request.worker,
+            owner: &request.owner,
+            job: hash,
+            thirds: None,
+        };
+        // Recounts are drawn again.
+        let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
+        let leases = self.leases.values().filter(|lease| lease.worker == request.worker).count();
+        if leases >= most_leases(request) {
+            return None;
+        }
+        let quota = self.remaining_quota(request);
+        let job = self.jobs.get_mut(hash)?;
+        let start = held.lease.units.start.max(units.start);
+        let end = held
+            .lease
+            .units
+            .end
+            .min(units.end)
+            .min(start.saturating_add(quota))
+            .min(job.units.len());
+        if start >= end || job.units.adopt(start..end) == 0 {
+            return None;
+        }
+        let lease = Lease {
+            worker: request.worker.clone(),
+            job: *hash,
+            units: start..end,
+            mirrored: false,
+            sub_ranges: SubRangeSet::default(),
+            thirds: None,
+            copy: false,
+            unstarted: (*unstarted).min(end - start),
+            granted_ms: now_ms,
+            deadline_ms: now_ms + self.settings.lease_ms,
+            predicted_s: None,
+        };
+        self.leases.insert(*attempt, lease);
+        self.record_holder(request, *hash, start..end, now_ms);
+        Some(start..end)
+    }
+}

@@ -1,0 +1,80 @@
+//! The workers of a campaign.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use super::state::Campaign;
+use crate::decomposition::JobHash;
+
+/// The coordinator's view of a worker; volatile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerState {
+    /// Identifier of the worker's start; changes when it restarts.
+    pub boot: u64,
+    /// Owner that enrolled it; empty if unknown.
+    pub owner: String,
+    /// Address from which it calls.
+    pub address: Option<IpAddr>,
+    /// Units that it counts at the same time.
+    pub capacity: u32,
+    /// Its kernels.
+    pub kernels: Vec<String>,
+    /// Kernels and devices that it has named since its first sync. Results of any others
+    /// are not accepted.
+    pub announced: BTreeSet<String>,
+    /// Measured rate for each job, in units per second.
+    pub units_per_s: HashMap<JobHash, f64>,
+    /// Time of its last sync, in ms.
+    pub seen_ms: u64,
+    /// Whether it takes no more work, by its own request or the coordinator's.
+    pub draining: bool,
+    /// Units that it has counted since the coordinator started.
+    pub units_done: u64,
+    /// Maximum number of units of its next lease of each job: twice the number of a lease that it
+    /// completed.
+    pub lease_units: HashMap<JobHash, u64>,
+}
+
+impl Campaign {
+    /// Returns whether a worker is not quarantined, takes work, and has synced in the last
+    /// `within_ms`.
+    pub(super) fn is_active(
+        &self,
+        name: &str,
+        worker: &WorkerState,
+        within_ms: u64,
+        now_ms: u64,
+    ) -> bool {
+        worker.capacity > 0 && self.is_alive(name, worker, within_ms, now_ms)
+    }
+
+    /// Returns the same as [`Self::is_active`], but also true for a worker whose capacity is 0.
+    pub(super) fn is_alive(
+        &self,
+        name: &str,
+        worker: &WorkerState,
+        within_ms: u64,
+        now_ms: u64,
+    ) -> bool {
+        !worker.draining
+            && now_ms.saturating_sub(worker.seen_ms) < within_ms
+            && !self.reputation.is_quarantined(name, &worker.owner)
+    }
+
+    /// Drains a worker: it gets no more work. Returns false if the worker is unknown.
+    pub fn drain(&mut self, worker: &str) -> bool {
+        self.end_reservations_of(worker);
+        self.workers.get_mut(worker).map(|worker| worker.draining = true).is_some()
+    }
+
+    /// Restores the draining of a worker at the start. It applies if the worker returns with the
+    /// same boot.
+    pub fn restore_draining(&mut self, worker: &str, boot: u64) {
+        self.drained.insert(worker.to_owned(), boot);
+    }
+
+    /// Returns whether a worker is draining.
+    pub fn is_draining(&self, worker: &str) -> bool {
+        self.workers.get(worker).is_some_and(|worker| worker.draining)
+    }
+}

@@ -1,0 +1,234 @@
+//! The observers of a campaign: the log, the event log, the notifier and the metrics. Everything
+//! that operators learn about applied events is decided here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::disputes::describe_dispute;
+use super::event_log::{EventLog, OperatorEvent};
+use super::job_info::Jobs;
+use super::metrics::Metrics;
+use super::notifier::{Notification, NotificationKind, Notifier};
+use crate::cluster::campaign::{Campaign, CampaignEvent, JobState, ResultVerdict, UnitId};
+use crate::cluster::protocol::v1::{Device, EventKind, EventLevel};
+use crate::decomposition::{Job, JobHash};
+
+/// The observers of a campaign.
+pub(super) struct Observers {
+    metrics: Arc<Metrics>,
+    notifier: Notifier,
+    event_log: EventLog,
+    /// The name of the person who requested the current operation.
+    requested_by: Option<String>,
+}
+
+impl Observers {
+    pub(super) const fn new(
+        metrics: Arc<Metrics>,
+        notifier: Notifier,
+        event_log: EventLog,
+    ) -> Self {
+        Self { metrics, notifier, event_log, requested_by: None }
+    }
+
+    fn notify(
+        &self,
+        kind: NotificationKind,
+        job: Option<JobHash>,
+        worker: Option<&str>,
+        text: String,
+    ) {
+        let (job, worker) = (job.map(|job| job.to_string()), worker.map(str::to_owned));
+        self.notifier.send(Notification { kind, job, worker, text });
+    }
+
+    /// Adds the events of earlier runs, with their times in ms since 1970, and the start of this
+    /// one.
+    pub(super) fn started(&self, past: Vec<(u64, OperatorEvent)>) {
+        for (at_ms, event) in past {
+            self.event_log.add_at(at_ms, event);
+        }
+        self.event_log.add(OperatorEvent::info(EventKind::Started, "the coordinator has started"));
+    }
+
+    /// Sets the name of the person who requested the operation that begins now, or `None` when it
+    /// ends. The event log names this person.
+    pub(super) fn set_requested_by(&mut self, name: Option<String>) {
+        self.requested_by = name;
+    }
+
+    /// Observes an event that was applied to the campaign.
+    pub(super) fn applied(&mut self, event: &CampaignEvent, campaign: &Campaign, jobs: &Jobs) {
+        match event {
+            CampaignEvent::JobState { job, state } => {
+                tracing::info!(%job, state = state.name(), "the state of a job has changed");
+                let by = self.requested_by.take().unwrap_or_default();
+                self.event_log.add(OperatorEvent::job_state(*job, *state, &by));
+                if *state == JobState::Disputed {
+                    let dispute = describe_dispute(campaign, jobs, job);
+                    let text = format!("job {job} is disputed: {dispute}");
+                    tracing::error!("{text}");
+                    self.notify(NotificationKind::Disputed, Some(*job), None, text);
+                }
+                if *state == JobState::Finished {
+                    let what = jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
+                    let text = format!("job {job} is finished: {what}");
+                    self.notify(NotificationKind::Finished, Some(*job), None, text);
+                }
+            }
+            CampaignEvent::UnitPoisoned { unit, reason } => {
+                tracing::error!(%unit, reason, "a unit is set aside");
+                self.event_log.add(OperatorEvent::unit_poisoned(*unit, reason));
+                let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
+                self.notify(NotificationKind::Poisoned, Some(unit.job), None, text);
+            }
+            CampaignEvent::UnitVoided { unit, reason } => {
+                tracing::warn!(%unit, reason, "a result is taken back");
+            }
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
+                tracing::error!(worker, reason, "a worker is put in quarantine");
+                self.event_log.add(OperatorEvent::worker_quarantined(worker, reason));
+                let text = format!("worker {worker} is in quarantine: {reason}");
+                self.notify(NotificationKind::Quarantined, None, Some(worker), text);
+            }
+            CampaignEvent::WorkerReleased { worker } => {
+                tracing::info!(worker, "a worker is released from quarantine");
+                let by = self.requested_by.take().unwrap_or_default();
+                self.event_log.add(OperatorEvent::worker_released(worker, &by));
+            }
+            CampaignEvent::JobSubmitted { .. }
+            | CampaignEvent::UnitDone { .. }
+            | CampaignEvent::Recount { .. }
+            | CampaignEvent::SpotCheck { .. }
+            | CampaignEvent::UnitRevived { .. } => {}
+        }
+    }
+
+    /// Observes all events of a batch after they were applied: logs how many results were voided,
+    /// with one operator event per job.
+    pub(super) fn batch_applied(&self, events: &[CampaignEvent]) {
+        let mut voided: BTreeMap<JobHash, u64> = BTreeMap::new();
+        for event in events {
+            if let CampaignEvent::UnitVoided { unit, .. } = event {
+                *voided.entry(unit.job).or_default() += 1;
+            }
+        }
+        for (job, results) in voided {
+            let text = format!("results of job {job} taken back, to be counted again: {results}");
+            self.event_log.add(OperatorEvent::warning(EventKind::Voided, text).of_job(job));
+        }
+    }
+
+    /// Observes a new job.
+    pub(super) fn job_submitted(&self, job: &Job, units: u64, priority: i32, submitter: &str) {
+        let hash = job.hash();
+        tracing::info!(job = %hash, units, priority, submitter, text = %job, "a job is submitted");
+        self.event_log.add(OperatorEvent::job_submitted(hash, &job.to_string(), submitter));
+    }
+
+    /// Observes that a worker was drained.
+    pub(super) fn worker_drained(&self, worker: &str, by: &str) {
+        self.event_log.add(OperatorEvent::worker_drained(worker, by));
+    }
+
+    /// Observes a result that was rejected as inconsistent or impossible.
+    pub(super) fn result_refused(&self, worker: &str, unit: UnitId) {
+        tracing::error!(worker, %unit, "a result is rejected");
+    }
+
+    /// Observes a result that differs from the one in force.
+    pub(super) fn results_differ(&self, worker: &str, unit: UnitId) {
+        tracing::warn!(worker, %unit, "two results differ");
+        let text = format!("{worker} reports another result for {unit}; the arbiter will decide");
+        let conflict = OperatorEvent::warning(EventKind::Conflict, text);
+        self.event_log.add(conflict.of_job(unit.job).of_worker(worker));
+    }
+
+    /// Observes that the arbiter cannot decide a unit.
+    pub(super) fn arbiter_failed(&self, unit: UnitId, reason: &str) {
+        tracing::error!(%unit, reason, "the arbiter cannot decide");
+    }
+
+    /// Observes a dispute that only operators can settle.
+    pub(super) fn dispute_exhausted(&self, job: JobHash, dispute: &str) {
+        let text = format!("job {job} stays disputed: {dispute}");
+        tracing::error!("{text}");
+        self.event_log.add(OperatorEvent::error(EventKind::Disputed, text.clone()).of_job(job));
+        self.notify(NotificationKind::Disputed, Some(job), None, text);
+    }
+
+    /// Observes that a worker could not count a unit.
+    pub(super) fn unit_failed(&self, worker: &str, unit: UnitId, reason: &str) {
+        tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
+        let text = format!("worker {worker} could not count {unit}: {reason}");
+        let failed = OperatorEvent::warning(EventKind::Failed, text);
+        self.event_log.add(failed.of_job(unit.job).of_worker(worker));
+    }
+
+    /// Observes that a worker has no kernel for a job.
+    pub(super) fn worker_unsuited(&self, worker: &str, job: JobHash) {
+        tracing::info!(worker, %job, "a worker has no kernel for a job");
+    }
+
+    /// Observes a worker that is new, or that has returned after it was silent.
+    pub(super) fn worker_joined(&self, worker: &str, address: &str, again: bool) {
+        let verb = if again { "has returned" } else { "has joined" };
+        let text = format!("worker {worker} {verb}, from {address}");
+        self.event_log.add(OperatorEvent::info(EventKind::Joined, text).of_worker(worker));
+    }
+
+    /// Observes a device that failed.
+    pub(super) fn device_failed(&self, worker: &str, device: &Device) {
+        let text = format!("{} of worker {worker} has failed: {}", device.id, device.fault);
+        self.event_log.add(OperatorEvent::warning(EventKind::Failed, text).of_worker(worker));
+    }
+
+    /// Observes a worker that has not synced for the lifetime of a lease.
+    pub(super) fn worker_silent(&self, worker: &str, was_draining: bool) {
+        let (level, text) = if was_draining {
+            (EventLevel::Info, format!("worker {worker} has left"))
+        } else {
+            (EventLevel::Warning, format!("worker {worker} is silent"))
+        };
+        let silent = OperatorEvent { level, ..OperatorEvent::info(EventKind::Silent, text) };
+        self.event_log.add(silent.of_worker(worker));
+    }
+
+    /// Observes a problem with the ledger.
+    pub(super) fn ledger_failed(&self, trouble: String) {
+        tracing::error!("{trouble}");
+        self.notify(NotificationKind::Trouble, None, None, trouble.clone());
+        self.event_log.add(OperatorEvent::error(EventKind::Trouble, trouble));
+    }
+
+    /// Observes that the ledger can be written again.
+    pub(super) fn ledger_recovered(&self) {
+        const TEXT: &str = "the ledger can be written again";
+        tracing::info!("{TEXT}");
+        self.event_log.add(OperatorEvent::info(EventKind::Trouble, TEXT));
+    }
+
+    /// Observes that entries became durable, and the time that this took.
+    pub(super) fn entries_appended(&self, entries: usize, took: Duration) {
+        self.metrics.appended(entries, took);
+    }
+
+    /// Returns a function that counts the verdicts about results once these are durable.
+    pub(super) fn verdict_counter(&self) -> impl FnOnce(&[ResultVerdict]) + use<> {
+        let metrics = Arc::clone(&self.metrics);
+        move |verdicts| verdicts.iter().for_each(|&verdict| metrics.validated(verdict))
+    }
+
+    /// Updates the gauges from the campaign. Workers that have been silent for `lease_ms` are
+    /// removed.
+    pub(super) fn sample(
+        &self,
+        campaign: &Campaign,
+        has_trouble: bool,
+        steady_ms: u64,
+        lease_ms: u64,
+    ) {
+        self.metrics.sample(campaign, has_trouble, steady_ms, lease_ms);
+    }
+}

@@ -1,0 +1,177 @@
+//! The calls of operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Status};
+
+use super::{CertificateStream, Service, StatusStream, malformed, state_error, unavailable};
+use crate::cluster::auth::Action;
+use crate::cluster::campaign::JobState;
+use crate::cluster::coordinator::access::presented_certificate;
+use crate::cluster::coordinator::commands::{self, StateError, SubmitReply};
+use crate::cluster::coordinator::plan;
+use crate::cluster::coordinator::proofs::{Goal, Proofs};
+use crate::cluster::protocol::{messages, v1};
+
+impl Service {
+    pub(super) async fn submit(
+        &self,
+        request: Request<v1::SubmitRequest>,
+    ) -> Result<v1::SubmitResponse, Status> {
+        let caller = self.shared.access.admit(&request, Action::Submit, "")?;
+        let request = request.into_inner();
+        let problem = messages::problem(&request).map_err(malformed)?;
+        let _one = self.shared.planning.acquire().await;
+        let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
+        let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
+        let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let (job, priority, submitter) =
+            (planned.decomposition.job().hash(), request.priority, caller.name);
+        let submitted = self
+            .ask(|reply| commands::Request::Submit { planned, priority, submitter, reply })
+            .await?;
+        let SubmitReply { known, state, priority } = submitted.map_err(unavailable)?;
+        let state = v1::JobState::from(state).into();
+        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
+    }
+
+    /// Runs an operation on the proofs on a thread that may block on the disk and on threads of
+    /// proofs.
+    async fn with_proofs<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Proofs) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let proofs = Arc::clone(&self.shared.proofs);
+        let done = tokio::task::spawn_blocking(move || work(&proofs)).await;
+        done.map_err(|_| Status::internal("the directory of the proof could not be used"))
+    }
+
+    pub(super) async fn submit_proof(
+        &self,
+        request: Request<v1::SubmitProofRequest>,
+    ) -> Result<v1::SubmitResponse, Status> {
+        let submitter = self.shared.access.admit(&request, Action::Submit, "")?.name;
+        let what = Goal::try_from(request.get_ref()).map_err(malformed)?;
+        let submitted = self.with_proofs(move |proofs| proofs.submit(what, &submitter)).await?;
+        let (job, SubmitReply { known, state, priority }) = submitted.map_err(|error| {
+            tracing::error!("a proof cannot be submitted: {error}");
+            Status::unavailable(format!(
+                "the coordinator cannot write the directory of the proof: {error}"
+            ))
+        })?;
+        let state = v1::JobState::from(state).into();
+        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
+    }
+
+    pub(super) async fn certificate(
+        &self,
+        request: Request<v1::CertificateRequest>,
+    ) -> Result<CertificateStream, Status> {
+        /// The size of a chunk in bytes, well below the limit of a message.
+        const CHUNK: usize = 256 << 10;
+        self.shared.access.admit(&request, Action::Status, "")?;
+        let job = request.into_inner().job;
+        let certificate = self.with_proofs(move |proofs| proofs.certificate(&job)).await?;
+        let certificate = certificate.map_err(state_error)?;
+        let chunks: Vec<Result<v1::CertificateChunk, Status>> = certificate
+            .chunks(CHUNK)
+            .map(|bytes| Ok(v1::CertificateChunk { bytes: bytes.to_vec() }))
+            .collect();
+        Ok(Box::pin(tokio_stream::iter(chunks)))
+    }
+
+    pub(super) async fn set_state(
+        &self,
+        request: Request<v1::SetJobStateRequest>,
+    ) -> Result<v1::SetJobStateResponse, Status> {
+        let by = self.shared.access.admit(&request, Action::Control, "")?.name;
+        let request = request.into_inner();
+        let state = JobState::try_from(request.state()).map_err(malformed)?;
+        let job = request.job;
+        let named = self.whole_status(job.clone()).await?;
+        let changed = if named.proofs.is_empty() {
+            self.ask(|reply| commands::Request::SetState { job, state, by, reply }).await?
+        } else if named.jobs.is_empty() {
+            self.with_proofs(move |proofs| proofs.set_state(&job, state, &by)).await?
+        } else {
+            Err(StateError::Ambiguous(job, named.jobs.len() + named.proofs.len()))
+        };
+        let (job, before) = changed.map_err(state_error)?;
+        Ok(v1::SetJobStateResponse {
+            job: job.to_bytes().into(),
+            before: v1::JobState::from(before).into(),
+        })
+    }
+
+    /// Streams the status now and after each change, as long as the caller is authorized.
+    pub(super) async fn watch(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<StatusStream, Status> {
+        const EVERY: Duration = Duration::from_secs(1);
+        self.shared.access.admit(&request, Action::Watch, "")?;
+        let open = Arc::clone(&self.shared.watching).try_acquire_owned();
+        let open = open.map_err(|_| {
+            Status::resource_exhausted("too many clients are watching; try again later")
+        })?;
+        let certificate = presented_certificate(&request);
+        let digits = request.get_ref().job.clone();
+        let first = self.status(request).await?;
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let service = self.clone();
+        let mut stopping = self.shared.stopping.clone();
+        tokio::spawn(async move {
+            let _open = open;
+            let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
+            let mut next = Some(first);
+            loop {
+                if let Some(status) = next.take()
+                    && sender.send(Ok(status)).await.is_err()
+                {
+                    return;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(EVERY) => {}
+                    () = sender.closed() => return,
+                    _ = stopping.wait_for(|stop| *stop) => return,
+                }
+                if let Err(status) =
+                    service.shared.access.authorize(certificate.as_deref(), Action::Watch)
+                {
+                    let _ = sender.send(Err(status)).await;
+                    return;
+                }
+                let Ok(status) = service.whole_status(digits.clone()).await else { return };
+                let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
+                if timeless != last {
+                    last = timeless;
+                    next = Some(status);
+                }
+            }
+        });
+        Ok(Box::pin(ReceiverStream::new(receiver)))
+    }
+
+    pub(super) async fn status(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<v1::StatusResponse, Status> {
+        self.shared.access.admit(&request, Action::Status, "")?;
+        let job = request.into_inner().job;
+        let status = self.whole_status(job.clone()).await?;
+        if status.jobs.is_empty() && status.proofs.is_empty() && !job.is_empty() {
+            return Err(state_error(StateError::NoSuchJob(job)));
+        }
+        Ok(status)
+    }
+
+    /// Returns the status of the jobs and proofs whose names begin with `digits`.
+    async fn whole_status(&self, digits: String) -> Result<v1::StatusResponse, Status> {
+        let proofs = self.shared.proofs.status(&digits);
+        let status = self.ask(|reply| commands::Request::Status(digits, reply)).await?;
+        let trouble = self.shared.write_failures.append_to(status.trouble);
+        Ok(v1::StatusResponse { proofs, trouble, ..status })
+    }
+}

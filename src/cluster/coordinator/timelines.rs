@@ -1,0 +1,69 @@
+//! The progress of each job over time: its throughput in the last minutes, and its history.
+
+use std::collections::HashMap;
+
+use super::history::{History, HistorySample};
+use super::now_ms;
+use super::throughput::Throughput;
+use crate::cluster::campaign::{Campaign, JobState};
+use crate::cluster::protocol::v1::TimeLeft;
+use crate::decomposition::JobHash;
+
+/// The progress of each job over time.
+#[derive(Debug, Default)]
+pub(super) struct Timelines {
+    throughputs: HashMap<JobHash, Throughput>,
+    histories: HashMap<JobHash, History>,
+}
+
+impl Timelines {
+    /// Replaces the histories by those of a ledger that was read.
+    pub(super) fn replace_histories(&mut self, histories: HashMap<JobHash, History>) {
+        self.histories = histories;
+    }
+
+    /// Starts the history of a job that was submitted at a time, in ms since 1970.
+    pub(super) fn add_job(&mut self, job: JobHash, submitted_ms: u64) {
+        let history = History::from_ledger(submitted_ms, Vec::new(), Vec::new());
+        self.histories.insert(job, history);
+    }
+
+    /// Samples the progress of all jobs. `steady_ms` is the time of the campaign's clock.
+    pub(super) fn sample(&mut self, campaign: &Campaign, steady_ms: u64) {
+        for job in campaign.jobs() {
+            let Some(progress) = campaign.progress(&job) else { continue };
+            if progress.state.is_counted() {
+                self.throughputs.entry(job).or_default().observe(steady_ms, progress.done);
+            }
+            if matches!(progress.state, JobState::Running | JobState::Paused | JobState::Disputed) {
+                let point = HistorySample {
+                    at_ms: now_ms(),
+                    done: progress.done,
+                    verified: progress.checked,
+                };
+                self.histories.entry(job).or_default().observe(point);
+            }
+        }
+    }
+
+    /// Returns the points of a job after a time, in ms since 1970.
+    pub(super) fn history(&self, job: &JobHash, after_ms: u64) -> &[HistorySample] {
+        self.histories.get(job).map(|history| history.after(after_ms)).unwrap_or_default()
+    }
+
+    /// Estimates the time that `units` more units of a job will take, when `done` are counted.
+    pub(super) fn left(
+        &self,
+        job: &JobHash,
+        steady_ms: u64,
+        done: u64,
+        units: u64,
+    ) -> Option<TimeLeft> {
+        self.throughputs.get(job)?.left(steady_ms, done, units)
+    }
+
+    /// Returns the average number of units of a job per second in the last minutes.
+    pub(super) fn units_per_s(&self, job: &JobHash, steady_ms: u64, done: u64) -> f64 {
+        self.throughputs.get(job).map_or(0.0, |rate| rate.units_per_s(steady_ms, done))
+    }
+}

@@ -1,0 +1,92 @@
+//! What workers report about themselves, and which of them are silent.
+
+use std::collections::{HashMap, HashSet};
+
+use super::commands::WorkerDetails;
+use super::now_ms;
+use super::observers::Observers;
+use crate::cluster::campaign::Campaign;
+use crate::cluster::ledger::{Entry, WorkerSeen};
+use crate::cluster::protocol::v1::Device;
+
+/// The workers that have synced since the coordinator started.
+#[derive(Debug, Default)]
+pub(super) struct WorkerDirectory {
+    details: HashMap<String, WorkerDetails>,
+    /// Known workers that are silent now.
+    silent: HashSet<String>,
+    /// Entries of new workers, written with the next tick. No call waits for them.
+    unwritten: Vec<Entry>,
+}
+
+impl WorkerDirectory {
+    /// Records what a worker reports about itself with a sync. Reports to the observers if it is
+    /// new or has returned, and which of its devices failed since its last sync.
+    pub(super) fn record(
+        &mut self,
+        worker: &str,
+        owner: &str,
+        details: WorkerDetails,
+        observers: &Observers,
+    ) {
+        let before = self.details.get(worker);
+        let was_silent = self.silent.remove(worker);
+        if before.is_none() || was_silent {
+            observers.worker_joined(worker, &details.address, was_silent);
+        }
+        let is_known = |device: &Device| {
+            before.is_some_and(|before| {
+                before.devices.iter().any(|old| old.id == device.id && old.fault == device.fault)
+            })
+        };
+        let is_faulty = |device: &&Device| !device.fault.is_empty() && !is_known(device);
+        for device in details.devices.iter().filter(is_faulty) {
+            observers.device_failed(worker, device);
+        }
+        if before.is_none() {
+            tracing::info!(
+                worker,
+                address = details.address,
+                build = details.build,
+                "a worker has joined"
+            );
+            let (worker, owner) = (worker.to_owned(), owner.to_owned());
+            let seen = WorkerSeen { worker, owner, at_ms: now_ms() };
+            self.unwritten.push(Entry::WorkerSeen(seen));
+        }
+        self.details.insert(worker.to_owned(), details);
+    }
+
+    /// Removes and returns the entries of new workers that are not in the ledger yet.
+    pub(super) fn take_unwritten(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.unwritten)
+    }
+
+    /// Returns what a worker reported about itself.
+    pub(super) fn details(&self, worker: &str) -> WorkerDetails {
+        self.details.get(worker).cloned().unwrap_or_default()
+    }
+
+    /// Reports the workers that have not synced for the lifetime of a lease, each once.
+    pub(super) fn report_silent(
+        &mut self,
+        campaign: &Campaign,
+        (steady_ms, lease_ms): (u64, u64),
+        observers: &Observers,
+    ) {
+        for (name, worker) in campaign.workers() {
+            if worker.seen_ms + lease_ms <= steady_ms && !self.silent.contains(name) {
+                self.silent.insert(name.clone());
+                observers.worker_silent(name, worker.draining);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl WorkerDirectory {
+    /// Sets what a worker reported about itself.
+    pub(super) fn set_details(&mut self, worker: String, details: WorkerDetails) {
+        self.details.insert(worker, details);
+    }
+}

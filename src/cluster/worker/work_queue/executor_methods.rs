@@ -1,0 +1,291 @@
+//! The methods of the work queue that the executors use: they take units, and return or finish
+//! them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::lease_entry::LeaseEntry;
+use super::queue_state::QueueState;
+use super::rates::{MeasuredRates, smoothed};
+use super::{Batch, DeviceStatus, FailedUnit, LeasedUnit, WorkQueue};
+use crate::cluster::campaign::UnitId;
+use crate::cluster::protocol::v1::FailReason;
+use crate::decomposition::JobHash;
+use crate::kernel::KernelKind;
+
+impl WorkQueue {
+    /// Waits for a unit for a CPU thread, and returns it with the kernel to use. Returns `None` if
+    /// the thread is to end.
+    pub(in crate::cluster::worker) fn take_for_cpu(&self) -> Option<(Batch, KernelKind)> {
+        self.wait_for(|state| self.next_for_cpu(state, |_| true))
+    }
+
+    /// Returns a waiting unit of which only some sub-ranges are to be counted, if there is one. A
+    /// CPU thread counts it in the middle of another unit: a new owner may be granted no further
+    /// leases until its results are checked.
+    pub(in crate::cluster::worker) fn take_spot_for_cpu(&self) -> Option<(Batch, KernelKind)> {
+        let found = self.next_for_cpu(&mut self.state(), LeaseEntry::is_spot);
+        if found.is_some() {
+            self.changes.send_replace(());
+        }
+        found
+    }
+
+    fn next_for_cpu(
+        &self,
+        state: &mut QueueState,
+        may: impl Fn(&LeaseEntry) -> bool,
+    ) -> Option<(Batch, KernelKind)> {
+        if !state.cpu_counts || state.stopped {
+            return None;
+        }
+        let (attempt, kind) = state.recounts_first().find_map(|(attempt, entry)| {
+            if entry.waiting.is_empty() || !may(entry) {
+                return None;
+            }
+            let job = entry.decomposition.as_ref()?.job();
+            let kind = self.preference.pick(job, entry.assignment.not_kernel.as_deref())?;
+            Some((attempt, kind))
+        })?;
+        let entry = state.entries.get_mut(&attempt)?;
+        let unit = entry.waiting.pop_front()?;
+        entry.counting.insert(unit);
+        Some((batch(entry, vec![entry.leased(unit)])?, kind))
+    }
+
+    /// Waits for units for device number `device` and returns them, or `None` if the thread is to
+    /// end. `size` gets the measured rates and the number of waiting units of the job, and returns
+    /// how many to take; at least one is taken. `size` must not use the queue, which is locked.
+    pub(in crate::cluster::worker) fn take_for_device(
+        &self,
+        device: usize,
+        size: impl Fn(MeasuredRates, usize) -> usize,
+    ) -> Option<Batch> {
+        self.wait_for(|state| {
+            let may = |entry: &LeaseEntry| !entry.waiting.is_empty() && state.for_shaders(entry);
+            let (_, first) = state.recounts_first().find(|(_, entry)| may(entry))?;
+            let (job, image) = (first.assignment.job, first.decomposition.clone()?);
+            let of_image = |entry: &LeaseEntry| {
+                entry.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(entry)
+            };
+            let entries: Vec<u64> = state
+                .entries
+                .iter()
+                .filter(|(_, entry)| of_image(entry))
+                .map(|(&attempt, _)| attempt)
+                .collect();
+            let open = entries
+                .iter()
+                .filter_map(|attempt| state.entries.get(attempt))
+                .map(|entry| entry.waiting.len())
+                .sum();
+            let most = size(state.measured(job, device), open).max(1);
+            let mut units = Vec::new();
+            // Take units from the front: the unstarted units of a lease are its tail, which the
+            // coordinator may reassign.
+            for attempt in &entries {
+                let Some(entry) = state.entries.get_mut(attempt) else { continue };
+                while units.len() < most
+                    && let Some(unit) = entry.waiting.pop_front()
+                {
+                    entry.counting.insert(unit);
+                    units.push(entry.leased(unit));
+                }
+            }
+            batch(state.entries.get(entries.first()?)?, units)
+        })
+    }
+
+    /// Waits until there is work that a device might do. Returns `false` if the queue was stopped.
+    pub(in crate::cluster::worker) fn wait_for_device_work(&self) -> bool {
+        let work = |state: &mut QueueState| {
+            state.entries.values().any(|entry| state.for_shaders(entry)).then_some(())
+        };
+        self.wait_for(work).is_some()
+    }
+
+    fn wait_for<T>(&self, mut find: impl FnMut(&mut QueueState) -> Option<T>) -> Option<T> {
+        /// Only a safeguard: every change wakes the waiting threads.
+        const RECHECK: Duration = Duration::from_secs(5);
+        let mut state = self.state();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(found) = find(&mut state) {
+                drop(state);
+                self.changes.send_replace(());
+                return Some(found);
+            }
+            let waited = self.work.wait_timeout(state, RECHECK);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Records that the units of a batch were counted in `elapsed_s` seconds, by device number `by`
+    /// or by a CPU thread.
+    pub(in crate::cluster::worker) fn finish(
+        &self,
+        batch: &Batch,
+        by: Option<usize>,
+        elapsed_s: f64,
+    ) {
+        self.change(|state| {
+            for LeasedUnit { lease, unit } in &batch.units {
+                if let Some(entry) = state.entries.get_mut(&lease.attempt)
+                    && entry.counting.remove(unit)
+                {
+                    entry.kept.insert(*unit);
+                }
+            }
+            let count = batch.units.len() as u64;
+            if batch.mirrored {
+                state.counted.recounts += count;
+            } else {
+                state.counted.units += count;
+            }
+            // Neither a CPU kernel other than the preferred one nor partial units say anything
+            // about the usual rate.
+            if batch.is_whole() && (by.is_some() || batch.not_kernel.is_none()) {
+                Self::forget_old_rates(state);
+                let job_rates = state.rates.entry(batch.job).or_default();
+                let unit_s = elapsed_s.max(1e-6) / count as f64;
+                match by {
+                    None => job_rates.cpu_unit_s = Some(smoothed(job_rates.cpu_unit_s, unit_s)),
+                    Some(device) => {
+                        let before = job_rates.devices.get(&device).copied();
+                        job_rates.devices.insert(device, smoothed(before, 1.0 / unit_s));
+                    }
+                }
+            }
+        });
+    }
+
+    fn forget_old_rates(state: &mut QueueState) {
+        const MOST: usize = 64;
+        if state.rates.len() >= MOST {
+            let held: HashSet<JobHash> =
+                state.entries.values().map(|entry| entry.assignment.job).collect();
+            state.rates.retain(|job, _| held.contains(job));
+        }
+    }
+
+    /// Returns the measured rates of a job for device number `device`.
+    pub(in crate::cluster::worker) fn measured(
+        &self,
+        job: JobHash,
+        device: usize,
+    ) -> MeasuredRates {
+        self.state().measured(job, device)
+    }
+
+    /// Puts units that were taken and will not be counted back among the waiting ones.
+    pub(in crate::cluster::worker) fn give_back(&self, batch: &Batch) {
+        self.change(|state| {
+            let resting = state.resting;
+            // Reversed, so that the units wait in their original order.
+            for LeasedUnit { lease, unit } in batch.units.iter().rev() {
+                if let Some(entry) = state.entries.get_mut(&lease.attempt)
+                    && entry.counting.remove(unit)
+                    && !resting
+                    && entry.assignment.units.contains(unit)
+                {
+                    entry.waiting.push_front(*unit);
+                }
+                state.remove_if_done(lease.attempt);
+            }
+        });
+    }
+
+    /// Records that units cannot be counted.
+    pub(in crate::cluster::worker) fn fail(&self, batch: &Batch, reason: FailReason, detail: &str) {
+        self.change(|state| {
+            for LeasedUnit { lease, unit } in &batch.units {
+                let attempt = lease.attempt;
+                if let Some(entry) = state.entries.get_mut(&attempt) {
+                    entry.counting.remove(unit);
+                }
+                let unit = UnitId { job: batch.job, unit: *unit };
+                state.failed.push_back(FailedUnit {
+                    attempt,
+                    unit,
+                    reason,
+                    detail: detail.to_owned(),
+                });
+                state.failed_lately = true;
+                state.remove_if_done(attempt);
+            }
+        });
+    }
+
+    /// Adds devices that were found and will count. Returns the number of the first; the others
+    /// follow it.
+    pub(in crate::cluster::worker) fn add_devices(
+        &self,
+        devices: impl IntoIterator<Item = DeviceStatus>,
+    ) -> usize {
+        self.change(|state| {
+            let first = state.devices.len();
+            state.devices.extend(devices);
+            state.discovering = false;
+            state.urgent = true;
+            self.give_up_unsuited(state);
+            first
+        })
+    }
+
+    /// Marks a device as failed. If no device is left, the CPU counts instead.
+    pub(in crate::cluster::worker) fn device_failed(&self, device: usize, fault: String) {
+        self.change(|state| {
+            if let Some(seen) = state.devices.get_mut(device) {
+                seen.fault = Some(fault);
+            }
+            for job_rates in state.rates.values_mut() {
+                job_rates.devices.remove(&device);
+            }
+            state.cpu_counts |= state.working_devices() == 0;
+            state.urgent = true;
+            self.give_up_unsuited(state);
+        });
+    }
+
+    /// Records that the shaders cannot count a job.
+    pub(in crate::cluster::worker) fn not_for_shaders(&self, job: JobHash) {
+        self.change(|state| {
+            state.not_for_shaders.insert(job);
+            self.give_up_unsuited(state);
+        });
+    }
+
+    /// Stops the queue for good: a CPU kernel miscounts, so no result of this machine can be
+    /// trusted.
+    pub(in crate::cluster::worker) fn mark_broken(&self, why: String) {
+        self.change(|state| {
+            state.broken.get_or_insert(why);
+            state.entries.clear();
+            state.stopped = true;
+            state.urgent = true;
+        });
+    }
+
+    /// Returns whether the worker is resting.
+    pub(in crate::cluster::worker) fn is_resting(&self) -> bool {
+        self.state().resting
+    }
+
+    /// Returns whether the threads are to end.
+    pub(in crate::cluster::worker) fn is_stopped(&self) -> bool {
+        self.state().stopped
+    }
+}
+
+fn batch(entry: &LeaseEntry, units: Vec<LeasedUnit>) -> Option<Batch> {
+    Some(Batch {
+        job: entry.assignment.job,
+        decomposition: Arc::clone(entry.decomposition.as_ref()?),
+        not_kernel: entry.assignment.not_kernel.clone(),
+        mirrored: entry.assignment.mirrored,
+        units,
+    })
+}

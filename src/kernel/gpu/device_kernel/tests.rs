@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::board::{Piece, Problem, Square};
+use crate::decomposition::{Job, Scheme};
+use crate::kernel::count_sub_ranges;
+use crate::kernel::gpu::Mirror;
+use crate::kernel::gpu::batch_builder::MOST_SLOTS;
+use crate::kernel::reference::{Reference, completions};
+use crate::kernel::scalar::Scalar;
+use crate::tally::Thirds;
+
+const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
+
+fn decompose(problem: &Problem, depth: Option<usize>, unit: u64) -> Decomposition {
+    Decomposition::new(
+        Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"),
+    )
+}
+
+fn count(problem: &Problem, unit: u64) -> u128 {
+    let decomposition = decompose(problem, None, unit);
+    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    let tallies =
+        kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+    let mut total = Tally::default();
+    tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
+    total.solutions().expect("whole solutions")
+}
+
+#[test]
+fn the_mirror_counts_the_known_totals() {
+    let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596];
+    for (n, solutions) in known.into_iter().enumerate() {
+        assert_eq!(count(&Problem::empty(Piece::Queen, n), 50), solutions, "n = {n}");
+    }
+}
+
+#[test]
+fn the_mirror_agrees_with_the_oracle_on_every_subproblem() {
+    for n in [8, 9, 10] {
+        let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+        let units: Vec<u64> = (0..decomposition.units()).collect();
+        let tallies =
+            kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+        let mut tallies = tallies.iter();
+        decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
+            let expected = u128::from(completions(case, prefix).0) * u128::from(case.weight());
+            assert_eq!(
+                tallies.next().map(Tally::thirds),
+                Some(expected),
+                "n = {n}, {case:?} {prefix:?}"
+            );
+        });
+    }
+}
+
+/// Weights, completions and nodes.
+fn items(parts: &Parts) -> Vec<(Thirds, u128, u128)> {
+    let mut items: Vec<_> =
+        parts.iter().map(|part| (part.weight, part.completions, part.nodes)).collect();
+    items.sort_unstable();
+    items
+}
+
+fn completions_of(parts: &Parts) -> Vec<(Thirds, u128)> {
+    items(parts).into_iter().map(|(weight, completions, _)| (weight, completions)).collect()
+}
+
+/// Compares all units of both images by sub-ranges with the oracle, with the units as a whole,
+/// and with their limits.
+fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, prefixes: u32) {
+    let itself = decompose(problem, depth, unit);
+    let mut kernel =
+        DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
+    // In reverse order, to check that each result is returned at the position of its unit.
+    let units: Vec<u64> = (0..itself.units()).rev().collect();
+    for decomposition in [&itself, &itself.mirrored()] {
+        let mut job = kernel.open(decomposition).expect("opens");
+        let whole = job.count_parts(&units, &|| true).expect("counts");
+        let by_sub_ranges = job.count_sub_ranges(&units, &|| true).expect("counts");
+        assert_eq!((whole.len(), by_sub_ranges.len()), (units.len(), units.len()));
+        for ((&unit, whole), counted) in units.iter().zip(&whole).zip(&by_sub_ranges) {
+            let ranges = decomposition.sub_ranges(unit);
+            let expected =
+                count_sub_ranges(&mut Reference, decomposition, ranges).expect("a small sum");
+            assert_eq!(counted.len(), expected.len());
+            let mut sum = Parts::default();
+            for ((range, parts), expected) in
+                decomposition.sub_ranges(unit).zip(counted).zip(&expected)
+            {
+                let (found, expected) = (completions_of(parts), completions_of(expected));
+                assert_eq!(found, expected, "{problem:?}, prefixes {range:?}");
+                let (limits, total) = (decomposition.limits(range), parts.total().expect("agrees"));
+                assert!(total.thirds() <= limits.most_thirds && total.nodes() <= limits.most_nodes);
+                sum.merge(parts).expect("a small sum");
+            }
+            assert_eq!(items(&sum), items(whole), "{problem:?}, unit {unit}");
+        }
+    }
+}
+
+#[test]
+fn sub_ranges_add_up_to_their_units_even_in_small_batches() {
+    for (n, unit, prefixes) in [(9, 40, 7), (9, 1000, 90), (10, 100, 1000), (6, 1, 1)] {
+        assert_sub_ranges_add_up(&Problem::empty(Piece::Queen, n), None, unit, prefixes);
+    }
+}
+
+#[test]
+fn sub_ranges_without_slots_left_go_into_further_batches() {
+    // Every prefix is a sub-range, and there are just more of them than slots.
+    const UNITS: u64 = MOST_SLOTS as u64 / 32 + 1;
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 14), Some(6), 32);
+    let shape = Shape { prefixes: 1 << 17, ..SMALL };
+    assert!((UNITS..u64::from(shape.prefixes) / 32).contains(&decomposition.units()));
+    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
+    let units: Vec<u64> = (0..UNITS).collect();
+    let mut job = kernel.open(&decomposition).expect("opens");
+    let counted = job.count_sub_ranges(&units, &|| true).expect("counts");
+    for (unit, counted) in units.into_iter().zip(counted) {
+        let ranges = decomposition.sub_ranges(unit);
+        let expected = count_sub_ranges(&mut Scalar, &decomposition, ranges).expect("a small sum");
+        assert!(
+            counted.iter().map(completions_of).eq(expected.iter().map(completions_of)),
+            "unit {unit}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn sub_ranges_add_up_on_boards_with_decided_squares(
+        n in 4usize..=9,
+        squares in proptest::collection::vec((0usize..9, 0usize..9, any::<bool>()), 0..6),
+        depth in 0usize..5,
+        unit in 1u64..150,
+        prefixes in 1u32..300,
+    ) {
+        let (mut placed, mut blocked) = (Vec::new(), Vec::new());
+        for (row, col, place) in squares.into_iter().filter(|&(row, col, _)| row < n && col < n) {
+            if place { placed.push(Square::new(row, col)) } else { blocked.push(Square::new(row, col)) }
+        }
+        let problem = Problem::new(Piece::Queen, n, placed, blocked);
+        prop_assume!(problem.is_ok());
+        assert_sub_ranges_add_up(&problem.expect("assumed"), Some(depth), unit, prefixes);
+    }
+}
+
+#[test]
+fn settings_for_measurements_change_no_count() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+    for (in_flight, lanes, turns) in [(0, 64, 0), (1, 128, 1023), (3, 256, u32::MAX)] {
+        let shape = Shape { lanes, ..SMALL };
+        let mut tuning = kernel.tuning();
+        (tuning.turns, tuning.rounds, tuning.expansions) = (turns, in_flight as u32, 0);
+        kernel.set_in_flight(in_flight);
+        kernel.set_shape(shape);
+        kernel.set_tuning(tuning);
+        kernel.freeze_tuning(true);
+        let frozen = kernel.tuning();
+        let mut job = kernel.open(&decomposition).expect("opens");
+        assert_eq!(job.shape(), shape);
+        let mut total = Tally::default();
+        for tally in job.count(&units, &|| true).expect("counts") {
+            total.merge(&tally).expect("a small sum");
+        }
+        assert_eq!(
+            total.solutions(),
+            Ok(2680),
+            "{in_flight} in flight, {lanes} lanes, {turns} turns"
+        );
+        assert_eq!(kernel.tuning(), frozen);
+    }
+}

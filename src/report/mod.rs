@@ -1,0 +1,12 @@
+//! The reports of jobs and proofs for the command line and the dashboard, and the formatting of
+//! numbers and times.
+
+mod format;
+mod job;
+mod proof;
+mod published;
+
+pub use format::{counted, duration, grouped, plural, predicted, rounded, time};
+pub use job::{JobReport, job_name, state_name};
+pub use proof::ProofReport;
+pub use published::Published;
