@@ -1,7 +1,7 @@
 //! Checkpoints: what a run has proved so far, as bytes, so that a later run can resume from it.
 //!
-//! The content of the [envelope](crate::checkpoint): n, the claim and the records of
-//! [`nqueens_proof::beautiful`].
+//! Format: eight magic bytes, n, the claim and the records of [`nqueens_proof::beautiful`], and the
+//! SHA-256 of everything before it.
 
 use super::Query;
 use crate::checkpoint::{self, ResumeError};

@@ -1,8 +1,8 @@
 //! Checkpoints: the refutations of a run as bytes, from which a later run resumes.
 //!
-//! The content of the [envelope](crate::checkpoint): n, the number of prefixes; for each prefix its
-//! length, its columns, the length of its refutation, and the refutation. Numbers are encoded as in
-//! [`nqueens_proof::bytes`].
+//! Format: eight magic bytes, n, the number of prefixes; for each prefix its length, its columns,
+//! the length of its refutation, and the refutation; finally the SHA-256 of everything before it.
+//! Numbers are encoded as in [`nqueens_proof::bytes`].
 
 use super::{LARGEST, Refutations};
 use crate::checkpoint::{self, ResumeError};
