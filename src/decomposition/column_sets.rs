@@ -334,26 +334,27 @@ impl SetFamily {
         let at = |row: &HalfRow, col: usize| Square::new(row.row, col);
         let placed_centre: Vec<Square> = self.centre_queen.into_iter().collect();
         let mut cases = Vec::new();
+        // A case in which a half does not use a column from some row on.
         let mut case = |block: Vec<Square>,
                         rows: std::ops::Range<usize>,
-                        hidden: &[(usize, usize)]| {
+                        hidden: Option<(usize, usize)>| {
             let block: Vec<Square> = placed_centre.iter().copied().chain(block).collect();
             let Some(mut case) = SymmetryCase::new(&self.problem, set.weight, block, rows) else {
                 return;
             };
             for (half, columns) in [(upper, set.upper), (lower, set.lower)] {
                 for (distance, row) in half.iter().enumerate() {
-                    let hidden = hidden
-                        .iter()
-                        .filter(|(column, from)| columns >> column & 1 == 1 && distance >= *from);
-                    let hidden = hidden.fold(0, |mask, (column, _)| mask | 1 << column);
+                    let hidden = match hidden {
+                        Some((column, from)) if distance >= from => columns & 1 << column,
+                        _ => 0,
+                    };
                     case.restrict(row.row, columns & row.allowed & !hidden);
                 }
             }
             cases.push(case);
         };
         if self.rule == SetRule::Any {
-            case(Vec::new(), upper.len()..upper.len(), &[]);
+            case(Vec::new(), upper.len()..upper.len(), None);
             return cases;
         }
         let first_lower = lower[0];
@@ -363,24 +364,24 @@ impl SetFamily {
             }
             if self.rule == SetRule::NearerColumn {
                 let m = n / 2;
-                case(vec![at(&first_lower, below)], m..m + 1, &[(m, below.abs_diff(m))]);
+                case(vec![at(&first_lower, below)], m..m + 1, Some((m, below.abs_diff(m))));
                 continue;
             }
+            let [left, right] = self.centre;
+            let (same, other) = if self.is_right(below) { (right, left) } else { (left, right) };
             for above in columns_of(set.upper & upper[0].allowed) {
-                let block = vec![at(&upper[0], above), at(&first_lower, below)];
-                let rows = upper[0].row..first_lower.row + 1;
-                let [left, right] = self.centre;
-                let (same, other) =
-                    if self.is_right(below) { (right, left) } else { (left, right) };
-                if self.is_right(above) != self.is_right(below) {
-                    case(block, rows, &[]);
-                } else if self.rule == SetRule::Split {
-                } else if self.distance(below) == 1 {
-                    // The queen of `other` is at most in the row at distance a′ − 1.
-                    case(block, rows, &[(other, self.distance(above) - 1)]);
-                } else {
-                    case(block, rows, &[(same, self.distance(below) - 1)]);
+                let is_same_side = self.is_right(above) == self.is_right(below);
+                if is_same_side && self.rule == SetRule::Split {
+                    continue;
                 }
+                // From these rows on, the queen of the column would be too far from the centre.
+                let hidden = match self.distance(below) {
+                    _ if !is_same_side => None,
+                    1 => Some((other, self.distance(above) - 1)),
+                    distance => Some((same, distance - 1)),
+                };
+                let block = vec![at(&upper[0], above), at(&first_lower, below)];
+                case(block, upper[0].row..first_lower.row + 1, hidden);
             }
         }
         cases
@@ -496,7 +497,11 @@ mod tests {
             let sets: Vec<ColumnSet> = (0..family.sets()).filter_map(|i| family.set(i)).collect();
             sets.into_iter().map(move |set| (family.clone(), set))
         };
-        families(&Arc::new(problem.clone())).expect("queens").into_iter().flat_map(with_sets).collect()
+        families(&Arc::new(problem.clone()))
+            .expect("queens")
+            .into_iter()
+            .flat_map(with_sets)
+            .collect()
     }
 
     fn problem(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)]) -> Problem {

@@ -2,7 +2,9 @@
 
 use super::block::{Block, MOST_OUTER_ROWS, Outer};
 use super::lists::{List, Lists, LowerHalf};
-use super::placements::{MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows};
+use super::placements::{
+    MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows,
+};
 use super::vector::{SLACK, Vector};
 use crate::decomposition::{ColumnSet, MAX_COUNT_SIZE, SetFamily, SetRule, columns_of};
 

@@ -1,6 +1,8 @@
 //! The list of a set: all placements of the lower half in its columns.
 
-use super::placements::{MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows};
+use super::placements::{
+    MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows,
+};
 use super::vector::{SLACK, Vector};
 use crate::decomposition::{ColumnSet, HalfRow, SetFamily, SetRule, columns_of};
 
@@ -153,7 +155,10 @@ impl LowerHalf {
             orders(rows).into_iter().map(|order| {
                 let mut row_of = [0; MOST_ROWS];
                 // There are at most four rows.
-                order.iter().enumerate().for_each(|(row, &rank)| row_of[usize::from(rank)] = row as u8);
+                order
+                    .iter()
+                    .enumerate()
+                    .for_each(|(row, &rank)| row_of[usize::from(rank)] = row as u8);
                 row_of
             })
         };
@@ -299,7 +304,8 @@ impl LowerHalf {
                 Some(decisive) if inner_columns >> decisive.column & 1 == 1 => {
                     let into = [&mut tests[..], &mut words[..]];
                     let from = [outer.need, outer.reach];
-                    let kept = vector.keep_both(outer.count, outer.need, far, from, partial.reach, into);
+                    let kept =
+                        vector.keep_both(outer.count, outer.need, far, from, partial.reach, into);
                     for i in 0..inner.count {
                         let row = row_in(0, inner.order[i], inner_columns, decisive.column);
                         let group = decisive.groups[self.first.len() + row];
@@ -315,7 +321,8 @@ impl LowerHalf {
                 decisive => {
                     let into = [&mut tests[..], &mut words[..]];
                     let from = [inner.beyond, inner.reach];
-                    let kept = vector.keep_both(inner.count, inner.need, near, from, partial.reach, into);
+                    let kept =
+                        vector.keep_both(inner.count, inner.need, near, from, partial.reach, into);
                     for i in 0..outer.count {
                         let group = decisive.map_or(partial.group, |decisive| {
                             let row = row_in(1, outer.order[i], outer_columns, decisive.column);

@@ -46,7 +46,8 @@ impl Placements {
         let rank = Ranks::new(n, rows.len());
         let mut found: Vec<Found> = Vec::new();
         place(rows, &mut Vec::new(), 0, [0, 0], &mut |columns, used, [left, right]| {
-            let mut one = Found { set: rank.of(used), order: order_of(columns), ..Found::default() };
+            let mut one =
+                Found { set: rank.of(used), order: order_of(columns), ..Found::default() };
             one.beyond = windows(left, right);
             for (row, &column) in columns.iter().enumerate() {
                 let column = column as isize;
@@ -152,9 +153,8 @@ impl Ranks {
             let columns = columns_of(bits).map(|column| column + from);
             columns.zip(taken + 1..).map(|(column, i)| binomial(column, i) as u32).sum()
         };
-        let low = (0..1 << half).map(|bits: u32| {
-            if bits.count_ones() as usize > k { 0 } else { sum(bits, 0, 0) }
-        });
+        let low = (0..1 << half)
+            .map(|bits: u32| if bits.count_ones() as usize > k { 0 } else { sum(bits, 0, 0) });
         let high = (0..1 << (n - half)).map(|bits: u32| {
             k.checked_sub(bits.count_ones() as usize).map_or(0, |taken| sum(bits, half, taken))
         });
@@ -193,11 +193,14 @@ pub(super) fn orders(rows: usize) -> Vec<Vec<u8>> {
         all = all
             .into_iter()
             .flat_map(|order: Vec<u8>| {
-                (0..rows as u8).filter(|rank| !order.contains(rank)).map(|rank| {
-                    let mut longer = order.clone();
-                    longer.push(rank);
-                    longer
-                }).collect::<Vec<_>>()
+                (0..rows as u8)
+                    .filter(|rank| !order.contains(rank))
+                    .map(|rank| {
+                        let mut longer = order.clone();
+                        longer.push(rank);
+                        longer
+                    })
+                    .collect::<Vec<_>>()
             })
             .collect();
     }

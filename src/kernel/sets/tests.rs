@@ -30,10 +30,7 @@ fn solve(problem: &Problem, columns: &mut Vec<usize>, found: &mut impl FnMut(&[u
             problem.piece().attacks(n, Square::new(row, *col), square)
         };
         let placed_elsewhere = problem.placed().iter().any(|s| s.row == row && s.col != col);
-        if problem.allows(square)
-            && !placed_elsewhere
-            && !columns.iter().enumerate().any(attacks)
-        {
+        if problem.allows(square) && !placed_elsewhere && !columns.iter().enumerate().any(attacks) {
             columns.push(col);
             solve(problem, columns, found);
             columns.pop();
@@ -181,8 +178,7 @@ fn check_sums<V: Vector, const W: usize>(vector: V) {
     let mut pairs = Box::new([[[0u64; W]; 64]; 4]);
     pairs.as_flattened_mut().as_flattened_mut().fill_with(|| random.u64(..) | random.u64(..));
     for length in [0usize, 1, 7, 8, 9, 63, 64, 65, 1000] {
-        let completions: Vec<u32> =
-            (0..length).map(|_| random.u32(..) & 0x3f3f_3f3f).collect();
+        let completions: Vec<u32> = (0..length).map(|_| random.u32(..) & 0x3f3f_3f3f).collect();
         let of = |completion: u32, w: usize| {
             let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 63) as usize][w];
             u64::from((plane(0) & plane(1) & plane(2) & plane(3)).count_ones())
