@@ -42,6 +42,7 @@
 mod attack_state;
 mod centre_cross;
 mod centre_rows;
+mod column_sets;
 mod image;
 mod job;
 mod limits;
@@ -50,6 +51,7 @@ mod special_schemes;
 mod symmetry_case;
 
 pub use attack_state::{AttackState, columns_of, full_row};
+pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule, families};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;

@@ -110,6 +110,13 @@ impl SymmetryCase {
         self.allowed[position] &= !self.centre_columns;
     }
 
+    /// Restricts the open row `row` to `columns`. A row that is not open stays as it is.
+    pub(super) fn restrict(&mut self, row: usize, columns: u32) {
+        if let Some(position) = self.rows.iter().position(|&open| open == row) {
+            self.allowed[position] &= columns;
+        }
+    }
+
     /// Returns the problem that this case belongs to.
     pub fn problem(&self) -> &Problem {
         &self.problem

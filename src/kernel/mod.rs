@@ -8,12 +8,15 @@
 //! | [`scalar`] | centre-cross cases, a register stack, two rows of look-ahead | queens |
 //! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
 //! | [`generic`] | any piece | all |
+//!
+//! [`sets`] counts by another decomposition, into column sets; the commands do not use it yet.
 
 pub mod generic;
 pub mod gpu;
 pub mod reference;
 mod rook;
 pub mod scalar;
+pub mod sets;
 pub mod simd;
 pub mod symmetric;
 pub mod textbook;

@@ -1,0 +1,587 @@
+//! Column sets: the columns of the board are divided between its two halves.
+//!
+//! A solution puts its upper queens into some set of columns and its lower queens into the others.
+//! The sets are independent of each other, so they are natural subproblems: a **family** is a
+//! symmetry argument together with all sets that it uses, and each set is counted by itself.
+//!
+//! The families of a board with all eight symmetries count one image of each orbit. Let m = ⌊n/2⌋;
+//! the centre rows are m − 1 and m (for odd n: m − 1 and m + 1 around a queen in the centre), the
+//! centre columns likewise, and the *distance* of a square in a centre row or column is 1 next to
+//! the centre and grows outward.
+//!
+//! - **Odd n, empty centre** ([`SetRule::NearerColumn`]). The queens of row m and of column m stand
+//!   at different distances X and Y, because otherwise they attack each other. The eight images of
+//!   a solution are told apart by which of the two is nearer, and on which side of the centre each
+//!   of them stands. Counted are those with Y < X, the queen of column m below and the queen of row
+//!   m on the right: one image of each orbit, weight 8.
+//! - **Both centre columns' queens below** ([`SetRule::BothBelow`]). If the queens of the centre
+//!   rows stand on opposite sides, only the mirror image in the columns is left: weight 8, with the
+//!   lower of them on the right. If both are on the right, the reflection that exchanges row m
+//!   with the right centre column remains. It exchanges the distances (a, a′) of the queens of
+//!   rows m and m − 1 with those (c, c′) of the right and the left centre column. Counted are
+//!   c < a, and c = a = 1 (one queen, in the corner) with c′ < a′. Other ties do not exist, because
+//!   two such queens attack each other: again exactly one image, weight 8.
+//! - **One centre column's queen below, the other above** ([`SetRule::Split`]). Solutions whose
+//!   centre rows' queens are on the same side are transposes of the family before. With the queens
+//!   on opposite sides the mirror image fixes that the right column's queen is below, and the half
+//!   turn maps the set U of the upper columns to the mirror image of the lower ones: weight 4 for
+//!   the greater of the two, or 2 for a set that is its own image. (A factor of 2 is left unused.)
+//!
+//! The mirror image in the columns maps U to its mirror image U′. Instead of counting only those
+//! with the lower centre row's queen on the right, the families count on both sides and visit only
+//! U ≤ U′; where U = U′, the right side alone counts.
+//!
+//! All other boards have one family ([`SetRule::Any`]) without a condition. The symmetries that map
+//! the halves to halves and leave the problem unchanged permute the sets; of each orbit the least
+//! set counts, with the size of the orbit as its weight.
+
+use std::sync::Arc;
+
+use super::attack_state::{columns_of, full_row};
+use super::image::mirrored_row;
+use super::symmetry_case::{SymmetryCase, allowed_columns};
+use crate::board::{Piece, Problem, Square};
+use crate::symmetry::{Group, Symmetry};
+use crate::tally::Thirds;
+
+/// The weight of one solution, in thirds.
+const SOLUTION: Thirds = 3;
+
+/// The least board size that has the families of the full symmetry.
+pub(super) const SMALLEST: usize = 6;
+
+/// The condition under which a family counts a placement of its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SetRule {
+    /// Every placement counts.
+    Any,
+    /// The queen of the centre column is nearer to the centre than that of the centre row.
+    NearerColumn,
+    /// The queens of both centre columns are in the lower half. Where the queens of the centre rows
+    /// are on the same side, the centre column on that side has the nearer queen.
+    BothBelow,
+    /// The right centre column's queen is in the lower half and the left one's in the upper half.
+    /// The queens of the centre rows are on opposite sides.
+    Split,
+}
+
+/// A row of a half: the columns that the problem and the family's centre queen leave to its queen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HalfRow {
+    /// The row, from 0.
+    pub row: usize,
+    /// The allowed columns.
+    pub allowed: u32,
+}
+
+/// A set of columns for the upper half; the lower half has the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnSet {
+    /// The columns of the upper half's queens.
+    pub upper: u32,
+    /// The columns of the lower half's queens.
+    pub lower: u32,
+    /// The weight of each placement, in thirds of a solution.
+    pub weight: Thirds,
+    /// Whether the queen of the first lower row must stand in the right half of its row: the set is
+    /// its own mirror image.
+    pub right_only: bool,
+}
+
+/// All sets that one symmetry argument uses, with their rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetFamily {
+    problem: Arc<Problem>,
+    rule: SetRule,
+    centre_queen: Option<Square>,
+    upper: Vec<HalfRow>,
+    lower: Vec<HalfRow>,
+    /// The columns that every set gives to the upper half.
+    always_upper: u32,
+    /// The columns of which each set gives `chosen` to the upper half.
+    divided: u32,
+    chosen: u32,
+    /// The centre columns, left and right.
+    centre: [usize; 2],
+    /// The symmetries that permute the sets of [`SetRule::Any`].
+    symmetries: Vec<Symmetry>,
+}
+
+/// Returns the families of a problem of queens, or `None` for other pieces. A problem in which two
+/// placed queens attack each other has no families.
+pub fn families(problem: &Arc<Problem>) -> Option<Vec<SetFamily>> {
+    if problem.piece() != Piece::Queen {
+        return None;
+    }
+    if problem.conflict().is_some() {
+        return Some(Vec::new());
+    }
+    let n = problem.n();
+    let symmetric =
+        n >= SMALLEST && problem.placed().is_empty() && Group::of(problem) == Group::FULL;
+    if !symmetric {
+        return Some(vec![SetFamily::new(problem, SetRule::Any, None)]);
+    }
+    let m = n / 2;
+    let centre = Square::new(m, m);
+    let new = |rule, centre_queen| SetFamily::new(problem, rule, centre_queen);
+    Some(match n % 2 {
+        0 => vec![new(SetRule::BothBelow, None), new(SetRule::Split, None)],
+        _ if !problem.allows(centre) => vec![new(SetRule::NearerColumn, None)],
+        _ => vec![
+            new(SetRule::NearerColumn, None),
+            new(SetRule::BothBelow, Some(centre)),
+            new(SetRule::Split, Some(centre)),
+        ],
+    })
+}
+
+impl SetFamily {
+    fn new(problem: &Arc<Problem>, rule: SetRule, centre_queen: Option<Square>) -> Self {
+        let n = problem.n();
+        let m = n / 2;
+        let half_row =
+            |row: usize| HalfRow { row, allowed: open_columns(problem, row, centre_queen) };
+        let first_lower = if centre_queen.is_some() { m + 1 } else { m };
+        let mut upper: Vec<HalfRow> = (0..m).rev().map(half_row).collect();
+        let mut lower: Vec<HalfRow> = (first_lower..n).map(half_row).collect();
+        let centre = match (n % 2, rule) {
+            (_, SetRule::Any) => [0, 0],
+            (0, _) => [m - 1, m],
+            _ => [m - 1, m + 1],
+        };
+        let columns = full_row(n) & !centre_queen.map_or(0, |queen| 1 << queen.col);
+        let some = |half: &[HalfRow]| half.iter().fold(0, |all, row| all | row.allowed);
+        let (always_upper, always_lower) = match rule {
+            SetRule::Any => (columns & !some(&lower), columns & !some(&upper)),
+            SetRule::NearerColumn => (0, 1 << m),
+            SetRule::BothBelow => (0, 1 << centre[0] | 1 << centre[1]),
+            SetRule::Split => (1 << centre[0], 1 << centre[1]),
+        };
+        if rule == SetRule::NearerColumn {
+            // The centre is empty.
+            lower[0].allowed &= !always_lower;
+        }
+        upper.iter_mut().for_each(|row| row.allowed &= !always_lower);
+        lower.iter_mut().for_each(|row| row.allowed &= !always_upper);
+        Self {
+            problem: Arc::clone(problem),
+            rule,
+            centre_queen,
+            // A column that neither half can use leaves no set: more columns are required than
+            // there are rows, or too few are left.
+            chosen: (upper.len() as u32).wrapping_sub(always_upper.count_ones()),
+            upper,
+            lower,
+            always_upper,
+            divided: columns & !always_upper & !always_lower,
+            centre,
+            symmetries: match rule {
+                SetRule::Any => half_preserving(problem),
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the problem that this family belongs to.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Returns the board size.
+    pub fn n(&self) -> usize {
+        self.problem.n()
+    }
+
+    /// Returns the condition under which a placement counts.
+    pub const fn rule(&self) -> SetRule {
+        self.rule
+    }
+
+    /// Returns the rows of the upper half, from the centre upward.
+    pub fn upper(&self) -> &[HalfRow] {
+        &self.upper
+    }
+
+    /// Returns the rows of the lower half, from the centre downward.
+    pub fn lower(&self) -> &[HalfRow] {
+        &self.lower
+    }
+
+    /// Returns the number of rows from the first upper row to the first lower one: 1, or 2 where a
+    /// queen in the centre lies between them.
+    pub const fn gap(&self) -> usize {
+        if self.centre_queen.is_some() { 2 } else { 1 }
+    }
+
+    /// Returns the centre columns, left and right; meaningless for [`SetRule::Any`].
+    pub const fn centre(&self) -> [usize; 2] {
+        self.centre
+    }
+
+    /// Returns the distance of `column` from the centre of its row, from 1.
+    pub const fn distance(&self, column: usize) -> usize {
+        if column >= self.centre[1] {
+            column - self.centre[1] + 1
+        } else {
+            self.centre[0] + 1 - column
+        }
+    }
+
+    /// Returns whether `column` lies in the right half of the board.
+    pub const fn is_right(&self, column: usize) -> bool {
+        column >= self.centre[1]
+    }
+
+    /// Returns the number of sets, including those that are images of others.
+    pub fn sets(&self) -> u64 {
+        let of = self.divided.count_ones();
+        let balanced = (self.always_upper.count_ones() + of) as usize >= self.upper.len();
+        if balanced && self.chosen <= of { binomial(of, self.chosen) } else { 0 }
+    }
+
+    /// Returns the set of a number below [`Self::sets`], or `None` if it is the image of another
+    /// set, which counts for it.
+    ///
+    /// Consecutive numbers denote sets of widely different ranks, so that ranges of numbers take
+    /// about equally long.
+    pub fn set(&self, number: u64) -> Option<ColumnSet> {
+        let rank = scattered(number, self.sets());
+        let upper = self.always_upper | deposit(combination(rank, self.chosen), self.divided);
+        let columns = full_row(self.n()) & !self.centre_queen.map_or(0, |queen| 1 << queen.col);
+        let lower = columns & !upper;
+        let mirror = |set: u32| mirrored_row(self.n(), set);
+        let set = |weight, right_only| Some(ColumnSet { upper, lower, weight, right_only });
+        match self.rule {
+            SetRule::NearerColumn | SetRule::BothBelow if upper <= mirror(upper) => {
+                set(8 * SOLUTION, upper == mirror(upper))
+            }
+            SetRule::Split if upper > mirror(lower) => set(4 * SOLUTION, false),
+            SetRule::Split if upper == mirror(lower) => set(2 * SOLUTION, false),
+            SetRule::Any => {
+                let mut images: Vec<u32> = self
+                    .symmetries
+                    .iter()
+                    .map(|symmetry| match symmetry {
+                        Symmetry::MirrorColumns => mirror(upper),
+                        Symmetry::MirrorRows => lower,
+                        Symmetry::Rotate180 => mirror(lower),
+                        _ => upper,
+                    })
+                    .collect();
+                images.sort_unstable();
+                images.dedup();
+                // At most 4 images.
+                (images[0] == upper).then_some(())?;
+                set(images.len() as u32 * SOLUTION, false)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether this family counts `columns` (the column of the queen in each row) under
+    /// `set`, by the plain meaning of sets and rules. `columns` must be a solution of the problem.
+    /// Tests compare the kernels with this.
+    pub fn counts(&self, set: &ColumnSet, columns: &[usize]) -> bool {
+        let in_half = |half: &[HalfRow], set: u32| {
+            half.iter().all(|row| (set & row.allowed) >> columns[row.row] & 1 == 1)
+        };
+        if self.centre_queen.is_some_and(|queen| columns[queen.row] != queen.col)
+            || !in_half(&self.upper, set.upper)
+            || !in_half(&self.lower, set.lower)
+        {
+            return false;
+        }
+        if self.rule == SetRule::Any {
+            return true;
+        }
+        let below = columns[self.lower[0].row];
+        if set.right_only && !self.is_right(below) {
+            return false;
+        }
+        // The distance of the queen of `column`, which is in the lower half.
+        let depth = |column: usize| {
+            self.lower.iter().position(|row| columns[row.row] == column).map_or(0, |row| row + 1)
+        };
+        match self.rule {
+            SetRule::Any => true,
+            // Row m is the first lower row, so the distance from it is one less.
+            SetRule::NearerColumn => depth(self.n() / 2) - 1 < below.abs_diff(self.n() / 2),
+            SetRule::BothBelow | SetRule::Split => {
+                let above = columns[self.upper[0].row];
+                let [left, right] = self.centre;
+                let (same, other) =
+                    if self.is_right(below) { (right, left) } else { (left, right) };
+                if self.is_right(above) != self.is_right(below) {
+                    true
+                } else if self.rule == SetRule::Split {
+                    false
+                } else if self.distance(below) == 1 {
+                    depth(other) < self.distance(above)
+                } else {
+                    depth(same) < self.distance(below)
+                }
+            }
+        }
+    }
+
+    /// Returns symmetry cases that count the placements of `set` together, so that every kernel can
+    /// count it: the queens of the centre rows that the rule refers to are fixed, and the rule
+    /// becomes masks.
+    pub fn cases(&self, set: &ColumnSet) -> Vec<SymmetryCase> {
+        let n = self.n();
+        let (upper, lower) = (&self.upper, &self.lower);
+        let at = |row: &HalfRow, col: usize| Square::new(row.row, col);
+        let placed_centre: Vec<Square> = self.centre_queen.into_iter().collect();
+        let mut cases = Vec::new();
+        // A case in which a half does not use a column from some row on.
+        let mut case = |block: Vec<Square>,
+                        rows: std::ops::Range<usize>,
+                        hidden: Option<(usize, usize)>| {
+            let block: Vec<Square> = placed_centre.iter().copied().chain(block).collect();
+            let Some(mut case) = SymmetryCase::new(&self.problem, set.weight, block, rows) else {
+                return;
+            };
+            for (half, columns) in [(upper, set.upper), (lower, set.lower)] {
+                for (distance, row) in half.iter().enumerate() {
+                    let hidden = match hidden {
+                        Some((column, from)) if distance >= from => columns & 1 << column,
+                        _ => 0,
+                    };
+                    case.restrict(row.row, columns & row.allowed & !hidden);
+                }
+            }
+            cases.push(case);
+        };
+        if self.rule == SetRule::Any {
+            case(Vec::new(), upper.len()..upper.len(), None);
+            return cases;
+        }
+        let first_lower = lower[0];
+        for below in columns_of(set.lower & first_lower.allowed) {
+            if set.right_only && !self.is_right(below) {
+                continue;
+            }
+            if self.rule == SetRule::NearerColumn {
+                let m = n / 2;
+                case(vec![at(&first_lower, below)], m..m + 1, Some((m, below.abs_diff(m))));
+                continue;
+            }
+            let [left, right] = self.centre;
+            let (same, other) = if self.is_right(below) { (right, left) } else { (left, right) };
+            for above in columns_of(set.upper & upper[0].allowed) {
+                let is_same_side = self.is_right(above) == self.is_right(below);
+                if is_same_side && self.rule == SetRule::Split {
+                    continue;
+                }
+                // From these rows on, the queen of the column would be too far from the centre.
+                let hidden = match self.distance(below) {
+                    _ if !is_same_side => None,
+                    1 => Some((other, self.distance(above) - 1)),
+                    distance => Some((same, distance - 1)),
+                };
+                let block = vec![at(&upper[0], above), at(&first_lower, below)];
+                case(block, upper[0].row..first_lower.row + 1, hidden);
+            }
+        }
+        cases
+    }
+}
+
+/// Returns the columns of `row` that the problem and a queen in the centre leave open. In the row
+/// of a placed piece, that is its column.
+fn open_columns(problem: &Problem, row: usize, centre_queen: Option<Square>) -> u32 {
+    if let Some(placed) = problem.placed().iter().find(|placed| placed.row == row) {
+        return 1 << placed.col;
+    }
+    let attacked = |col: &usize| {
+        centre_queen.is_some_and(|queen| {
+            problem.piece().attacks(problem.n(), queen, Square::new(row, *col))
+        })
+    };
+    let open = columns_of(allowed_columns(problem, row)).filter(|col| !attacked(col));
+    open.fold(0, |mask, col| mask | 1 << col)
+}
+
+/// Returns the symmetries of `problem` that map halves to halves. For odd n the lower half has a row
+/// more, so that only the mirror image in the columns does.
+fn half_preserving(problem: &Problem) -> Vec<Symmetry> {
+    let keeps = |symmetry: &Symmetry| match symmetry {
+        Symmetry::Identity | Symmetry::MirrorColumns => true,
+        Symmetry::MirrorRows | Symmetry::Rotate180 => problem.n().is_multiple_of(2),
+        _ => false,
+    };
+    Group::of(problem).elements().filter(keeps).collect()
+}
+
+/// Returns the number of ways to choose k of n ≤ 32.
+fn binomial(n: u32, k: u32) -> u64 {
+    (0..k.min(n))
+        .fold(if k > n { 0 } else { 1 }, |ways, i| ways * u64::from(n - i) / u64::from(i + 1))
+}
+
+/// Returns the combination of `chosen` of 32 bits with this rank in colexicographic order, which is
+/// the order of the numbers that the bits form.
+fn combination(mut rank: u64, mut chosen: u32) -> u32 {
+    let mut bits = 0;
+    for bit in (0..32).rev() {
+        if chosen == 0 {
+            break;
+        }
+        let below = binomial(bit, chosen);
+        if below <= rank {
+            rank -= below;
+            bits |= 1 << bit;
+            chosen -= 1;
+        }
+    }
+    bits
+}
+
+/// Returns the bits of `mask` at the positions (counted among the set bits of `mask`) of the set
+/// bits of `bits`.
+fn deposit(bits: u32, mask: u32) -> u32 {
+    let chosen = columns_of(mask).enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+    chosen.fold(0, |deposited, (_, column)| deposited | 1 << column)
+}
+
+/// Returns the image of `number` under a fixed permutation of 0..count that moves neighbours far
+/// apart: multiplication by about the golden ratio of `count`, modulo `count`.
+fn scattered(number: u64, count: u64) -> u64 {
+    /// 2^64 / φ.
+    const GOLDEN: u128 = 0x9e37_79b9_7f4a_7c15;
+    let mut factor = ((u128::from(count) * GOLDEN) >> 64) as u64 | 1;
+    while greatest_common_divisor(factor, count) != 1 {
+        factor += 2;
+    }
+    // Both are below 2^64.
+    (u128::from(number) * u128::from(factor) % u128::from(count)) as u64
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Returns all solutions of `problem`, each as the column of the queen in each row.
+    fn solutions(problem: &Problem) -> Vec<Vec<usize>> {
+        fn extend(problem: &Problem, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+            let (n, row) = (problem.n(), columns.len());
+            if row == n {
+                return found.push(columns.clone());
+            }
+            for col in columns_of(open_columns(problem, row, None)) {
+                let square = Square::new(row, col);
+                let attacks = |(row, col): (usize, &usize)| {
+                    problem.piece().attacks(n, Square::new(row, *col), square)
+                };
+                if !columns.iter().enumerate().any(attacks) {
+                    columns.push(col);
+                    extend(problem, columns, found);
+                    columns.pop();
+                }
+            }
+        }
+        let mut found = Vec::new();
+        extend(problem, &mut Vec::new(), &mut found);
+        found
+    }
+
+    fn sets(problem: &Problem) -> Vec<(SetFamily, ColumnSet)> {
+        let with_sets = |family: SetFamily| {
+            let sets: Vec<ColumnSet> = (0..family.sets()).filter_map(|i| family.set(i)).collect();
+            sets.into_iter().map(move |set| (family.clone(), set))
+        };
+        families(&Arc::new(problem.clone()))
+            .expect("queens")
+            .into_iter()
+            .flat_map(with_sets)
+            .collect()
+    }
+
+    fn problem(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)]) -> Problem {
+        let squares =
+            |list: &[(usize, usize)]| list.iter().map(|s| Square::new(s.0, s.1)).collect();
+        Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).expect("on the board")
+    }
+
+    /// Boards of every kind: all symmetries, some, none; with and without placed squares; columns
+    /// that only one half can use.
+    fn boards() -> Vec<Problem> {
+        let mut boards: Vec<Problem> = (0..=10).map(|n| problem(n, &[], &[])).collect();
+        boards.extend([
+            problem(9, &[], &[(4, 4)]),
+            problem(8, &[], &[(0, 0), (0, 7), (7, 0), (7, 7)]),
+            problem(8, &[], &[(0, 3), (0, 4)]),
+            problem(9, &[], &[(0, 3), (0, 5)]),
+            problem(8, &[], &[(0, 3), (7, 4)]),
+            problem(8, &[], &[(0, 3), (7, 3)]),
+            problem(8, &[], &[(2, 5)]),
+            problem(9, &[(1, 2)], &[]),
+            problem(10, &[(9, 2), (3, 3)], &[(0, 0)]),
+            problem(8, &[], &[(4, 2), (5, 2), (6, 2), (7, 2)]),
+            problem(7, &[], &[(0, 2), (1, 2), (2, 2), (0, 4), (1, 4), (2, 4)]),
+            problem(5, &[], &[(0, 2), (1, 2), (2, 2), (3, 2), (4, 2)]),
+        ]);
+        boards
+    }
+
+    #[test]
+    fn the_weights_of_the_images_of_every_solution_add_up_to_its_orbit() {
+        for problem in boards() {
+            let sets = sets(&problem);
+            let group = Group::of(&problem);
+            let mut orbits: BTreeMap<Vec<usize>, (u32, Thirds)> = BTreeMap::new();
+            for solution in solutions(&problem) {
+                let least = group.elements().map(|g| g.apply_to_columns(&solution)).min();
+                let orbit = orbits.entry(least.expect("the identity")).or_default();
+                orbit.0 += 1;
+                orbit.1 += sets
+                    .iter()
+                    .filter(|(family, set)| family.counts(set, &solution))
+                    .map(|(_, set)| set.weight)
+                    .sum::<Thirds>();
+            }
+            for (solution, (size, thirds)) in orbits {
+                assert_eq!(thirds, SOLUTION * size, "{problem:?}: {solution:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cases_of_a_set_count_what_the_set_counts() {
+        for problem in boards() {
+            let solutions = solutions(&problem);
+            for (family, set) in sets(&problem) {
+                let cases = family.cases(&set);
+                assert!(cases.iter().all(|case| case.weight() == set.weight));
+                for solution in &solutions {
+                    let counted = cases.iter().filter(|case| case.counts(solution)).count();
+                    let expected = usize::from(family.counts(&set, solution));
+                    assert_eq!(counted, expected, "{problem:?}: {set:?}, {solution:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_and_sets_correspond() {
+        for count in [1, 2, 3, 10, 924, 48_620, 2_704_156] {
+            let images: std::collections::BTreeSet<u64> =
+                (0..count.min(100_000)).map(|number| scattered(number, count)).collect();
+            assert_eq!(images.len() as u64, count.min(100_000));
+            assert!(images.last() < Some(&count));
+        }
+        let ranked: Vec<u32> = (0..binomial(12, 5)).map(|rank| combination(rank, 5)).collect();
+        assert!(ranked.is_sorted() && ranked.iter().all(|bits| bits.count_ones() == 5));
+        assert_eq!((ranked[0], ranked.last()), (0b11111, Some(&(0b11111 << 7))));
+        assert_eq!(binomial(32, 16), 601_080_390);
+        assert_eq!(combination(binomial(32, 16) - 1, 16), 0xffff_0000);
+        assert_eq!(deposit(0b1011, 0b1101_1010), 0b0100_1010);
+    }
+}

@@ -1,0 +1,229 @@
+//! The operations by AVX2: four states a vector, compressed by tables of permutations.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::engine::Engine;
+use super::vector::{Pairs, SLACK, Vector, carry_save_sum};
+use crate::decomposition::ColumnSet;
+
+/// The words of a plane: more need more registers than there are.
+pub(super) const WORDS: usize = 4;
+
+/// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT; created only by [`Avx2::detect`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    /// Returns the proof if the processor has the features.
+    pub(super) fn detect() -> Option<Self> {
+        let present = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        present.then_some(Self(()))
+    }
+
+    /// Counts a set with these instructions enabled.
+    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+        /// # Safety
+        /// The processor must have the features named here; an [`Avx2`] proves it.
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        unsafe fn enabled(vector: Avx2, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+            engine.count(vector, set)
+        }
+        // SAFETY: `self` is the proof.
+        unsafe { enabled(self, engine, set) }
+    }
+
+    /// Loads the words at..at + 4.
+    ///
+    /// # Safety
+    /// `from` has these words.
+    #[inline(always)]
+    unsafe fn load(self, from: &[u64], at: usize) -> __m256i {
+        debug_assert!(at + 4 <= from.len());
+        // SAFETY: the words are there, and `self` proves AVX2.
+        unsafe { _mm256_loadu_si256(from.as_ptr().add(at).cast()) }
+    }
+
+    /// Stores four words at..at + 4.
+    ///
+    /// # Safety
+    /// `into` has these words.
+    #[inline(always)]
+    unsafe fn store(self, into: &mut [u64], at: usize, words: __m256i) {
+        debug_assert!(at + 4 <= into.len());
+        // SAFETY: the words are there, and `self` proves AVX2.
+        unsafe { _mm256_storeu_si256(into.as_mut_ptr().add(at).cast(), words) }
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> __m256i {
+        // SAFETY: `self` proves AVX2.
+        unsafe { _mm256_set1_epi64x(word.cast_signed()) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: `self` proves AVX2.
+        unsafe { _mm256_or_si256(a, b) }
+    }
+
+    /// Returns the mask of the words of `a` that do not meet `b`, of the first `valid` ones.
+    #[inline(always)]
+    fn apart(self, a: __m256i, b: __m256i, valid: usize) -> usize {
+        // SAFETY: `self` proves AVX2.
+        let mask = unsafe {
+            let zero = _mm256_cmpeq_epi64(_mm256_and_si256(a, b), _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(zero))
+        };
+        // Four bits.
+        mask as usize & if valid >= 4 { 15 } else { (1 << valid) - 1 }
+    }
+
+    /// Moves the words of the mask to the front.
+    #[inline(always)]
+    fn front(self, words: __m256i, mask: usize) -> __m256i {
+        // SAFETY: `self` proves AVX2; an order has eight words.
+        unsafe {
+            let order = _mm256_loadu_si256(FRONT[mask].as_ptr().cast());
+            _mm256_permutevar8x32_epi32(words, order)
+        }
+    }
+}
+
+/// The orders of eight 32-bit words that move the chosen ones of four 64-bit words to the front, by
+/// the mask of the chosen ones.
+static FRONT: [[u32; 8]; 16] = {
+    let mut table = [[0; 8]; 16];
+    let mut mask = 0;
+    while mask < 16 {
+        let (mut word, mut chosen) = (0, 0);
+        while word < 4 {
+            if mask >> word & 1 == 1 {
+                table[mask][2 * chosen] = 2 * word as u32;
+                table[mask][2 * chosen + 1] = 2 * word as u32 + 1;
+                chosen += 1;
+            }
+            word += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+/// The orders of 16 bytes that move the chosen ones of four 32-bit words to the front.
+static FRONT_BYTES: [[u8; 16]; 16] = {
+    let mut table = [[0; 16]; 16];
+    let mut mask = 0;
+    while mask < 16 {
+        let mut byte = 0;
+        while byte < 16 {
+            table[mask][byte] = (FRONT[mask][byte / 4 * 2] / 2 * 4) as u8 + (byte % 4) as u8;
+            byte += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+impl Vector for Avx2 {
+    #[inline(always)]
+    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize {
+        assert!(states.len() >= count + SLACK && into.len() >= count + SLACK);
+        let (mut kept, mask) = (0, self.splat(mask));
+        for at in (0..count).step_by(4) {
+            // SAFETY: `at` and `kept`, which is not above it, are below `count`.
+            unsafe {
+                let states = self.load(states, at);
+                let chosen = self.apart(states, mask, count - at);
+                self.store(into, kept, self.front(states, chosen));
+                kept += chosen.count_ones() as usize;
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn keep_both(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        [a, b]: [&[u64]; 2],
+        all: u64,
+        [into_a, into_b]: [&mut [u64]; 2],
+    ) -> usize {
+        let shortest = tests.len().min(a.len()).min(b.len()).min(into_a.len()).min(into_b.len());
+        assert!(shortest >= count + SLACK);
+        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
+        for at in (0..count).step_by(4) {
+            // SAFETY: as in `keep`.
+            unsafe {
+                let chosen = self.apart(self.load(tests, at), against, count - at);
+                self.store(into_a, kept, self.front(self.load(a, at), chosen));
+                self.store(into_b, kept, self.front(self.or(self.load(b, at), all), chosen));
+                kept += chosen.count_ones() as usize;
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn join(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        words: &[u64],
+        all: u64,
+        into: &mut [u64],
+    ) -> usize {
+        assert!(tests.len().min(words.len()).min(into.len()) >= count + SLACK);
+        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
+        for at in (0..count).step_by(4) {
+            // SAFETY: as in `keep`.
+            unsafe {
+                let chosen = self.apart(self.load(tests, at), against, count - at);
+                self.store(into, kept, self.front(self.or(self.load(words, at), all), chosen));
+                kept += chosen.count_ones() as usize;
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn join_codes(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        codes: &[u32],
+        all: u32,
+        into: &mut [u32],
+    ) -> usize {
+        assert!(tests.len().min(codes.len()).min(into.len()) >= count + SLACK);
+        let (mut kept, against) = (0, self.splat(against));
+        for at in (0..count).step_by(4) {
+            // SAFETY: as in `keep`, for words of 32 bits.
+            unsafe {
+                let chosen = self.apart(self.load(tests, at), against, count - at);
+                let codes = _mm_or_si128(
+                    _mm_loadu_si128(codes.as_ptr().add(at).cast()),
+                    _mm_set1_epi32(all.cast_signed()),
+                );
+                let order = _mm_loadu_si128(FRONT_BYTES[chosen].as_ptr().cast());
+                let into = into.as_mut_ptr().add(kept).cast();
+                _mm_storeu_si128(into, _mm_shuffle_epi8(codes, order));
+                kept += chosen.count_ones() as usize;
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64 {
+        carry_save_sum(pairs, completions)
+    }
+}

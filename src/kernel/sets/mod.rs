@@ -1,0 +1,123 @@
+//! Counting by column sets: a bit-sliced meet in the middle.
+//!
+//! For a set of columns (see [`SetFamily`]) the lower half's placements are listed once, as two
+//! words each: the columns of the first upper row that they attack along either diagonal. The upper
+//! queens are then the same for the whole list, so that their conflicts with each other are settled
+//! once: the rows next to the centre filter the list, and the outer eight rows run as a bit-sliced
+//! kernel, 64 states a word, over the completions of those rows, without a branch that depends on a
+//! state.
+//!
+//! - `placements`: tables of all placements of four rows, by their columns;
+//! - `lists`: the list of a set, from those tables;
+//! - `engine`: filters, completions and sums;
+//! - `block`: the bit planes of a part of a list;
+//! - `vector`: the operations of an instruction set, with a portable definition; `avx2` and
+//!   `avx512` have them by intrinsics, the only unsafe code of the module.
+//!
+//! The instruction set is detected at run time. The commands do not use this module yet.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod block;
+mod engine;
+mod lists;
+mod placements;
+mod vector;
+
+#[cfg(test)]
+mod tests;
+
+pub use engine::Counters;
+
+use crate::decomposition::{ColumnSet, SetFamily};
+use engine::Engine;
+use vector::Portable;
+
+/// An instruction set that the sets can be counted with. The results are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Instructions {
+    /// What every processor of the architecture has.
+    Portable,
+    /// AVX2, BMI1, BMI2 and POPCNT.
+    Avx2,
+    /// AVX-512 (F, BW, DQ, VL, VPOPCNTDQ), BMI1, BMI2 and POPCNT.
+    Avx512,
+}
+
+impl Instructions {
+    /// All instruction sets, slowest first.
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// Returns whether this processor has the instructions.
+    pub fn run_here(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::Avx2::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => avx512::Avx512::detect().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+}
+
+/// Counts the sets of one family. It has tables of some MB and lists of at most 50 MB.
+#[derive(Debug)]
+pub struct SetCounter(With);
+
+/// The engine with the proof that its instructions are there.
+#[derive(Debug)]
+enum With {
+    Portable(Engine<8>),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2, Engine<{ avx2::WORDS }>),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512, Engine<{ avx512::WORDS }>),
+}
+
+impl SetCounter {
+    /// Creates the counter of a family. Returns `None` if this processor lacks the instructions.
+    pub fn new(family: &SetFamily, instructions: Instructions) -> Option<Self> {
+        Self::with_limit(family, instructions, engine::MOST_STATES)
+    }
+
+    fn with_limit(family: &SetFamily, instructions: Instructions, most: usize) -> Option<Self> {
+        Some(Self(match instructions {
+            Instructions::Portable => With::Portable(Engine::new(family, most)),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => With::Avx2(avx2::Avx2::detect()?, Engine::new(family, most)),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => {
+                With::Avx512(avx512::Avx512::detect()?, Engine::new(family, most))
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Instructions::Avx2 | Instructions::Avx512 => return None,
+        }))
+    }
+
+    /// Returns the number of placements that the family counts under `set`, one of its sets,
+    /// without the set's weight.
+    pub fn count(&mut self, set: &ColumnSet) -> u128 {
+        match &mut self.0 {
+            With::Portable(engine) => engine.count(Portable, set),
+            #[cfg(target_arch = "x86_64")]
+            With::Avx2(avx2, engine) => avx2.count(engine, set),
+            #[cfg(target_arch = "x86_64")]
+            With::Avx512(avx512, engine) => avx512.count(engine, set),
+        }
+    }
+
+    /// Returns what was done since the counter was created.
+    pub const fn counters(&self) -> Counters {
+        match &self.0 {
+            With::Portable(engine) => engine.counters(),
+            #[cfg(target_arch = "x86_64")]
+            With::Avx2(_, engine) => engine.counters(),
+            #[cfg(target_arch = "x86_64")]
+            With::Avx512(_, engine) => engine.counters(),
+        }
+    }
+}

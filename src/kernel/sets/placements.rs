@@ -1,0 +1,247 @@
+//! The placements of up to four consecutive rows, by their sets of columns.
+
+use super::vector::SLACK;
+use crate::decomposition::{HalfRow, columns_of};
+
+/// The most rows of a table.
+pub(super) const MOST_ROWS: usize = 4;
+
+/// The most placements of a set: the orders of four columns.
+pub(super) const MOST_PLACEMENTS: usize = 24;
+
+/// Two row masks in a word: the columns attacked from the right (by queens whose diagonal moves to
+/// the left with every row) in the low half, those attacked from the left in the high half.
+pub(super) const fn windows(left: u32, right: u32) -> u64 {
+    left as u64 | (right as u64) << 32
+}
+
+/// Returns the mask of `column`, or 0 if it is off a board of size n.
+pub(super) const fn on_board(n: usize, column: isize) -> u32 {
+    if column >= 0 && (column as usize) < n { 1 << column } else { 0 }
+}
+
+/// All legal placements of up to four consecutive rows of a half, grouped by the set of their
+/// columns. A placement is legal if its queens stand on allowed columns and do not attack each
+/// other. Rows are numbered outward from the first row of the table, from 0.
+#[derive(Debug)]
+pub(super) struct Placements {
+    rows: usize,
+    rank: Ranks,
+    /// The index of the first placement of each set, and the number of all placements.
+    first: Vec<u32>,
+    /// The windows of row 0 that would attack one of the queens.
+    need: Vec<u64>,
+    /// The windows that the queens themselves have after the last row of the table.
+    beyond: Vec<u64>,
+    /// The columns of the first row of the other half that the queens attack, as windows.
+    reach: Vec<u64>,
+    /// The number of the order of the columns, an index of [`orders`].
+    order: Vec<u8>,
+}
+
+impl Placements {
+    /// Lists the placements of `rows` (at most [`MOST_ROWS`]) on a board of size n. Row 0 is
+    /// `distance` rows away from the first row of the other half.
+    pub(super) fn new(n: usize, rows: &[HalfRow], distance: usize) -> Self {
+        let rank = Ranks::new(n, rows.len());
+        let mut found: Vec<Found> = Vec::new();
+        place(rows, &mut Vec::new(), 0, [0, 0], &mut |columns, used, [left, right]| {
+            let mut one =
+                Found { set: rank.of(used), order: order_of(columns), ..Found::default() };
+            one.beyond = windows(left, right);
+            for (row, &column) in columns.iter().enumerate() {
+                let column = column as isize;
+                let at = |shift: usize| {
+                    let shift = shift as isize;
+                    windows(on_board(n, column - shift), on_board(n, column + shift))
+                };
+                one.need |= at(row);
+                one.reach |= at(distance + row);
+            }
+            found.push(one);
+        });
+        found.sort_by_key(|one| one.set);
+        let placements = found.len();
+        let mut first = vec![0; rank.sets() + 1];
+        found.iter().for_each(|one| first[one.set + 1] += 1);
+        found.resize_with(placements + SLACK, Found::default);
+        for set in 0..rank.sets() {
+            first[set + 1] += first[set];
+        }
+        Self {
+            rows: rows.len(),
+            rank,
+            first,
+            need: found.iter().map(|one| one.need).collect(),
+            beyond: found.iter().map(|one| one.beyond).collect(),
+            reach: found.iter().map(|one| one.reach).collect(),
+            order: found.iter().map(|one| one.order).collect(),
+        }
+    }
+
+    /// Returns the number of rows.
+    pub(super) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the placements of a set of as many columns as there are rows.
+    #[inline(always)]
+    pub(super) fn of(&self, set: u32) -> Set<'_> {
+        let rank = self.rank.of(set);
+        let (start, end) = (self.first[rank] as usize, self.first[rank + 1] as usize);
+        let padded = end + SLACK;
+        Set {
+            count: end - start,
+            need: &self.need[start..padded],
+            beyond: &self.beyond[start..padded],
+            reach: &self.reach[start..padded],
+            order: &self.order[start..padded],
+        }
+    }
+}
+
+/// The placements of one set of columns, at most [`MOST_PLACEMENTS`], in parallel slices with
+/// [`SLACK`] more words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Set<'a> {
+    pub(super) count: usize,
+    pub(super) need: &'a [u64],
+    pub(super) beyond: &'a [u64],
+    pub(super) reach: &'a [u64],
+    pub(super) order: &'a [u8],
+}
+
+#[derive(Default)]
+struct Found {
+    set: usize,
+    need: u64,
+    beyond: u64,
+    reach: u64,
+    order: u8,
+}
+
+fn place(
+    rows: &[HalfRow],
+    columns: &mut Vec<usize>,
+    used: u32,
+    [left, right]: [u32; 2],
+    found: &mut impl FnMut(&[usize], u32, [u32; 2]),
+) {
+    let Some((row, rest)) = rows.split_first() else { return found(columns, used, [left, right]) };
+    for column in columns_of(row.allowed & !used & !left & !right) {
+        let queen = 1 << column;
+        columns.push(column);
+        place(rest, columns, used | queen, [(left | queen) << 1, (right | queen) >> 1], found);
+        columns.pop();
+    }
+}
+
+/// Ranks of the sets of k of n columns in colexicographic order, by two table look-ups.
+#[derive(Debug)]
+struct Ranks {
+    low: Vec<u32>,
+    high: Vec<u32>,
+    half: u32,
+    sets: usize,
+}
+
+impl Ranks {
+    fn new(n: usize, k: usize) -> Self {
+        let half = n / 2;
+        // The i-th smallest column c, i from 1, contributes C(c, i).
+        let sum = |bits: u32, from: usize, taken: usize| {
+            let columns = columns_of(bits).map(|column| column + from);
+            columns.zip(taken + 1..).map(|(column, i)| binomial(column, i) as u32).sum()
+        };
+        let low = (0..1 << half)
+            .map(|bits: u32| if bits.count_ones() as usize > k { 0 } else { sum(bits, 0, 0) });
+        let high = (0..1 << (n - half)).map(|bits: u32| {
+            k.checked_sub(bits.count_ones() as usize).map_or(0, |taken| sum(bits, half, taken))
+        });
+        let sets = binomial(n, k) as usize;
+        Self { low: low.collect(), high: high.collect(), half: half as u32, sets }
+    }
+
+    const fn sets(&self) -> usize {
+        self.sets
+    }
+
+    #[inline(always)]
+    fn of(&self, set: u32) -> usize {
+        let low = (1u32 << self.half) - 1;
+        // A board of size 0 has no higher half.
+        self.low[(set & low) as usize] as usize + self.high[(set >> self.half) as usize] as usize
+    }
+}
+
+fn binomial(n: usize, k: usize) -> u64 {
+    (0..k).fold(u64::from(k <= n), |ways, i| ways * (n.saturating_sub(i)) as u64 / (i as u64 + 1))
+}
+
+/// Returns the number of the order of `columns`, at most four: an index of [`orders`].
+fn order_of(columns: &[usize]) -> u8 {
+    let smaller_later = |i: usize| columns[i + 1..].iter().filter(|&&c| c < columns[i]).count();
+    let number = (0..columns.len()).fold(0, |sum, i| sum * (columns.len() - i) + smaller_later(i));
+    number as u8
+}
+
+/// Returns the orders of `rows` columns by their number. An order gives for each row the rank of
+/// its column in the set.
+pub(super) fn orders(rows: usize) -> Vec<Vec<u8>> {
+    let mut all = vec![Vec::new()];
+    for _ in 0..rows {
+        all = all
+            .into_iter()
+            .flat_map(|order: Vec<u8>| {
+                (0..rows as u8)
+                    .filter(|rank| !order.contains(rank))
+                    .map(|rank| {
+                        let mut longer = order.clone();
+                        longer.push(rank);
+                        longer
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    all.sort_by_key(|order| {
+        order_of(&order.iter().map(|&rank| usize::from(rank)).collect::<Vec<_>>())
+    });
+    all
+}
+
+/// Returns the subsets of 0..of with `chosen` elements, in the order of their numbers.
+pub(super) fn subsets(of: usize, chosen: usize) -> Vec<u32> {
+    (0..1u32 << of).filter(|bits| bits.count_ones() as usize == chosen).collect()
+}
+
+/// The subsets of up to eight columns, by bit masks of their positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subsets {
+    low: [u32; 16],
+    high: [u32; 16],
+}
+
+impl Subsets {
+    /// Prepares the subsets of `columns`, of which there are at most eight.
+    #[inline(always)]
+    pub(super) fn new(mut columns: u32) -> Self {
+        let mut halves = [[0; 16]; 2];
+        for half in &mut halves {
+            for bit in 0..4 {
+                let column = columns & columns.wrapping_neg();
+                columns ^= column;
+                for bits in 0..1 << bit {
+                    half[bits | 1 << bit] = half[bits] | column;
+                }
+            }
+        }
+        Self { low: halves[0], high: halves[1] }
+    }
+
+    /// Returns the columns at `positions`, one bit each; position 0 is the lowest column.
+    #[inline(always)]
+    pub(super) fn at(&self, positions: u32) -> u32 {
+        self.low[(positions & 15) as usize] | self.high[(positions >> 4 & 15) as usize]
+    }
+}

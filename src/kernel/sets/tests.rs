@@ -1,0 +1,207 @@
+//! Every set is counted like its definition, with every instruction set.
+
+use std::sync::Arc;
+
+use super::vector::{Portable, SLACK, Vector};
+use super::*;
+use crate::board::{Piece, Problem, Square};
+use crate::decomposition::families;
+use crate::oeis::{Sequence, lookup};
+use crate::symmetry::Group;
+
+/// Returns the instruction sets of this processor.
+fn here() -> impl Iterator<Item = Instructions> {
+    Instructions::ALL.into_iter().filter(|instructions| instructions.run_here())
+}
+
+fn families_of(problem: &Problem) -> Vec<SetFamily> {
+    families(&Arc::new(problem.clone())).expect("queens")
+}
+
+/// Calls `found` for every solution.
+fn solve(problem: &Problem, columns: &mut Vec<usize>, found: &mut impl FnMut(&[usize])) {
+    let (n, row) = (problem.n(), columns.len());
+    if row == n {
+        return found(columns);
+    }
+    for col in 0..n {
+        let square = Square::new(row, col);
+        let attacks = |(row, col): (usize, &usize)| {
+            problem.piece().attacks(n, Square::new(row, *col), square)
+        };
+        let placed_elsewhere = problem.placed().iter().any(|s| s.row == row && s.col != col);
+        if problem.allows(square) && !placed_elsewhere && !columns.iter().enumerate().any(attacks) {
+            columns.push(col);
+            solve(problem, columns, found);
+            columns.pop();
+        }
+    }
+}
+
+/// Compares every set of a problem with its definition. Lists are cut where they have `most`
+/// states.
+fn check(problem: &Problem, most: usize) {
+    let mut solutions = Vec::new();
+    solve(problem, &mut Vec::new(), &mut |columns| solutions.push(columns.to_vec()));
+    for instructions in here() {
+        let mut thirds = 0;
+        for family in families_of(problem) {
+            let mut counter =
+                SetCounter::with_limit(&family, instructions, most).expect("supported");
+            for set in (0..family.sets()).filter_map(|number| family.set(number)) {
+                let counted = counter.count(&set);
+                let expected = solutions.iter().filter(|solution| family.counts(&set, solution));
+                let rule = family.rule();
+                assert_eq!(
+                    counted,
+                    expected.count() as u128,
+                    "{instructions:?} {problem:?} {rule:?} {set:?}"
+                );
+                thirds += counted * u128::from(set.weight);
+            }
+        }
+        assert_eq!(thirds, 3 * solutions.len() as u128, "{instructions:?} {problem:?}");
+    }
+}
+
+#[test]
+fn every_set_of_an_empty_board_is_counted_like_its_definition() {
+    for n in 0..=11 {
+        check(&Problem::empty(Piece::Queen, n), engine::MOST_STATES);
+    }
+}
+
+#[test]
+fn cut_lists_have_the_same_counts() {
+    for (n, most) in [(9, 1), (10, 3), (11, 50), (12, 64)] {
+        check(&Problem::empty(Piece::Queen, n), most);
+    }
+}
+
+#[test]
+fn every_set_of_a_decided_board_is_counted_like_its_definition() {
+    let mut random = fastrand::Rng::with_seed(22);
+    let mut checked = 0;
+    for round in 0..60 {
+        let n = random.usize(5..=11);
+        let square = |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
+        let blocked: Vec<Square> = (0..random.usize(..n)).map(|_| square(&mut random)).collect();
+        let placed: Vec<Square> = (0..round % 3).map(|_| square(&mut random)).collect();
+        let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
+        if problem.conflict().is_none() {
+            check(&problem, engine::MOST_STATES);
+            checked += 1;
+        }
+    }
+    assert!(checked > 30, "{checked} boards");
+    let corners = [(0, 0), (0, 9), (9, 0), (9, 9)].map(|(row, col)| Square::new(row, col));
+    let symmetric = Problem::new(Piece::Queen, 10, Vec::new(), corners.to_vec());
+    let symmetric = symmetric.expect("on the board");
+    assert_eq!(Group::of(&symmetric), Group::FULL);
+    check(&symmetric, engine::MOST_STATES);
+}
+
+#[test]
+fn totals_are_published_and_the_work_is_the_same_with_every_instruction_set() {
+    for n in 12..=15 {
+        let mut work = Vec::new();
+        for instructions in here() {
+            let (mut thirds, mut counters) = (0, Vec::new());
+            for family in families_of(&Problem::empty(Piece::Queen, n)) {
+                let mut counter = SetCounter::new(&family, instructions).expect("supported");
+                for set in (0..family.sets()).filter_map(|number| family.set(number)) {
+                    thirds += counter.count(&set) * u128::from(set.weight);
+                }
+                counters.push(counter.counters());
+            }
+            assert_eq!(Some(thirds), lookup(Sequence::Total, n).map(|q| 3 * q), "{instructions:?}");
+            work.push(counters);
+        }
+        assert!(work.windows(2).all(|pair| pair[0] == pair[1]), "n = {n}: {work:?}");
+    }
+}
+
+/// Compares the operations with the portable ones, for lengths around every multiple of a vector
+/// and around powers of two, at which a count could wrap.
+fn check_operations<V: Vector>(vector: V) {
+    let lengths = (0..=40).chain([63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025]);
+    let mut random = fastrand::Rng::with_seed(256);
+    for length in lengths {
+        // Few bits, so that about half of the words do not meet the mask.
+        let mut words =
+            || (0..length + SLACK).map(|_| 1u64 << random.u32(..64)).collect::<Vec<u64>>();
+        let (tests, a, b) = (words(), words(), words());
+        let codes: Vec<u32> = a.iter().map(|&word| word.trailing_zeros()).collect();
+        let mask = 0xffff_0f0f_00ff_3333;
+        let room = || vec![0u64; length + SLACK];
+        let run = |of: &dyn Fn(&mut [u64]) -> usize| {
+            let mut into = room();
+            let kept = of(&mut into);
+            into.truncate(kept);
+            into
+        };
+        assert_eq!(
+            run(&|into| vector.keep(length, &tests, mask, into)),
+            run(&|into| Portable.keep(length, &tests, mask, into)),
+        );
+        assert_eq!(
+            run(&|into| vector.join(length, &tests, mask, &a, 5, into)),
+            run(&|into| Portable.join(length, &tests, mask, &a, 5, into)),
+        );
+        let both = |of: &dyn Fn([&mut [u64]; 2]) -> usize| {
+            let (mut into_a, mut into_b) = (room(), room());
+            let kept = of([&mut into_a, &mut into_b]);
+            into_a.truncate(kept);
+            into_b.truncate(kept);
+            (into_a, into_b)
+        };
+        assert_eq!(
+            both(&|into| vector.keep_both(length, &tests, mask, [&a, &b], 9, into)),
+            both(&|into| Portable.keep_both(length, &tests, mask, [&a, &b], 9, into)),
+        );
+        let kept_codes = |of: &dyn Fn(&mut [u32]) -> usize| {
+            let mut into = vec![0; length + SLACK];
+            let kept = of(&mut into);
+            into.truncate(kept);
+            into
+        };
+        assert_eq!(
+            kept_codes(&|into| vector.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
+            kept_codes(&|into| Portable.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
+        );
+    }
+}
+
+/// Compares the sum with one of single bits.
+fn check_sums<V: Vector, const W: usize>(vector: V) {
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut pairs = Box::new([[[0u64; W]; 64]; 4]);
+    pairs.as_flattened_mut().as_flattened_mut().fill_with(|| random.u64(..) | random.u64(..));
+    for length in [0usize, 1, 7, 8, 9, 63, 64, 65, 1000] {
+        let completions: Vec<u32> = (0..length).map(|_| random.u32(..) & 0x3f3f_3f3f).collect();
+        let of = |completion: u32, w: usize| {
+            let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 63) as usize][w];
+            u64::from((plane(0) & plane(1) & plane(2) & plane(3)).count_ones())
+        };
+        let expected: u64 =
+            completions.iter().flat_map(|&code| (0..W).map(move |w| of(code, w))).sum();
+        assert_eq!(vector.sum(&pairs, &completions), expected, "{length} completions");
+    }
+}
+
+#[test]
+fn the_operations_of_every_instruction_set_equal_the_portable_ones() {
+    check_operations(Portable);
+    check_sums::<_, 8>(Portable);
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(vector) = avx2::Avx2::detect() {
+            check_operations(vector);
+            check_sums::<_, { avx2::WORDS }>(vector);
+        }
+        if let Some(vector) = avx512::Avx512::detect() {
+            check_operations(vector);
+            check_sums::<_, { avx512::WORDS }>(vector);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The operations that the engine requires of an instruction set, and their definition by plain
+//! loops.
+
+/// A block's plane: one bit for each of 64 W states.
+pub(super) type Plane<const W: usize> = [u64; W];
+
+/// The planes of the pairs of rows (0, 1), (2, 3), (4, 5) and (6, 7) of a block: plane 8 x + y of a
+/// pair has the states in which both the square of column x (by rank) in its first row and that of
+/// column y in its second row are open.
+pub(super) type Pairs<const W: usize> = [[Plane<W>; 64]; 4];
+
+/// The number of words by which loads and stores of vectors may exceed what they are for.
+pub(super) const SLACK: usize = 8;
+
+/// The operations of an instruction set.
+///
+/// The implementing type is a token: a value of it exists only where the processor has the
+/// instructions, so that every operation is safe to call. All operations must be inlined into one
+/// function that enables the instructions for the compiler.
+///
+/// The operations that keep words write them to the front of `into`, in order, and return their
+/// number; the words after them are arbitrary. Inputs and outputs have at least [`SLACK`] more words
+/// than `count`.
+pub(super) trait Vector: Copy {
+    /// Keeps those of the first `count` states that do not meet `mask`.
+    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize;
+
+    /// Keeps, for each of the first `count` words of `tests` that does not meet `against`, the word
+    /// of `a` and the word of `b` at the same place, the latter joined with `all`.
+    fn keep_both(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        from: [&[u64]; 2],
+        all: u64,
+        into: [&mut [u64]; 2],
+    ) -> usize;
+
+    /// Keeps `word | all` for each of the first `count` words whose word in `tests`, at the same
+    /// place, does not meet `against`.
+    fn join(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        words: &[u64],
+        all: u64,
+        into: &mut [u64],
+    ) -> usize;
+
+    /// Does the same as [`Self::join`] for words of 32 bits.
+    fn join_codes(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        codes: &[u32],
+        all: u32,
+        into: &mut [u32],
+    ) -> usize;
+
+    /// Returns Σ over `completions` of the number of states in all four planes that a completion
+    /// selects, a byte for each pair of rows.
+    fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64;
+}
+
+/// The definition, which the compiler vectorises for any instruction set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portable;
+
+impl Vector for Portable {
+    #[inline(always)]
+    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize {
+        let (states, into) = (&states[..count], &mut into[..count]);
+        let mut kept = 0;
+        for &state in states {
+            into[kept] = state;
+            kept += usize::from(state & mask == 0);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn keep_both(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        [a, b]: [&[u64]; 2],
+        all: u64,
+        [into_a, into_b]: [&mut [u64]; 2],
+    ) -> usize {
+        let (into_a, into_b) = (&mut into_a[..count], &mut into_b[..count]);
+        let mut kept = 0;
+        for ((&test, &a), &b) in tests[..count].iter().zip(a).zip(b) {
+            into_a[kept] = a;
+            into_b[kept] = b | all;
+            kept += usize::from(test & against == 0);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn join(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        words: &[u64],
+        all: u64,
+        into: &mut [u64],
+    ) -> usize {
+        let into = &mut into[..count];
+        let mut kept = 0;
+        for (&test, &word) in tests[..count].iter().zip(words) {
+            into[kept] = word | all;
+            kept += usize::from(test & against == 0);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn join_codes(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        codes: &[u32],
+        all: u32,
+        into: &mut [u32],
+    ) -> usize {
+        let into = &mut into[..count];
+        let mut kept = 0;
+        for (&test, &code) in tests[..count].iter().zip(codes) {
+            into[kept] = code | all;
+            kept += usize::from(test & against == 0);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64 {
+        carry_save_sum(pairs, completions)
+    }
+}
+
+/// [`Vector::sum`] by carry-save adders: the counts of eight completions are added bit by bit
+/// before set bits are counted (R. Harley and D. Seal; see W. Kulisch, H. Warren, "Hacker's
+/// Delight", 5-1).
+#[inline(always)]
+pub(super) fn carry_save_sum<const W: usize>(pairs: &Pairs<W>, completions: &[u32]) -> u64 {
+    let (mut ones, mut twos, mut fours) = ([0; W], [0; W], [0; W]);
+    let mut eights = [0u64; W];
+    let groups = completions.chunks_exact(8);
+    let rest = groups.remainder();
+    for of in groups {
+        for w in 0..W {
+            let open = |i: usize| open(pairs, of[i], w);
+            let (a, one) = add(ones[w], open(0), open(1));
+            let (b, one) = add(one, open(2), open(3));
+            let (c, two) = add(twos[w], a, b);
+            let (a, one) = add(one, open(4), open(5));
+            let (b, one) = add(one, open(6), open(7));
+            let (d, two) = add(two, a, b);
+            let (eight, four) = add(fours[w], c, d);
+            (ones[w], twos[w], fours[w]) = (one, two, four);
+            eights[w] += set_bits(eight);
+        }
+    }
+    let mut sum = 0;
+    for w in 0..W {
+        sum += 8 * eights[w] + 4 * set_bits(fours[w]) + 2 * set_bits(twos[w]) + set_bits(ones[w]);
+    }
+    for &of in rest {
+        for w in 0..W {
+            sum += set_bits(open(pairs, of, w));
+        }
+    }
+    sum
+}
+
+/// Returns the states of word w in which all squares of a completion are open.
+#[inline(always)]
+fn open<const W: usize>(pairs: &Pairs<W>, completion: u32, w: usize) -> u64 {
+    let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 63) as usize][w];
+    plane(0) & plane(1) & plane(2) & plane(3)
+}
+
+/// Returns the carries and the sum of three one-bit numbers in each bit.
+#[inline(always)]
+const fn add(a: u64, b: u64, c: u64) -> (u64, u64) {
+    let different = a ^ b;
+    ((a & b) | (different & c), different ^ c)
+}
+
+/// Returns the number of set bits, by shifts and masks, which the compiler can vectorise.
+#[inline(always)]
+const fn set_bits(word: u64) -> u64 {
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    let bytes = bytes + (bytes >> 8);
+    let bytes = bytes + (bytes >> 16);
+    (bytes + (bytes >> 32)) & 0x7f
+}
