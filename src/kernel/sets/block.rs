@@ -91,8 +91,8 @@ impl<const W: usize> Block<W> {
                 }
             } else {
                 let mut second = [[0; W]; MOST_OUTER_ROWS];
-                for y in 0..outer.rows {
-                    second[y] = open(row + 1, y);
+                for (y, square) in second[..outer.rows].iter_mut().enumerate() {
+                    *square = open(row + 1, y);
                 }
                 for x in 0..outer.rows {
                     let first = open(row, x);

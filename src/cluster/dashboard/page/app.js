@@ -232,7 +232,7 @@ function showDetail() {
   const MOST_NOTES = 3;
   const notes = job.notes.slice(0, MOST_NOTES);
   if (job.notes.length > MOST_NOTES) notes.push(`and ${job.notes.length - MOST_NOTES} more; see the log`);
-  keyed($("notes"), notes, () => element("li"), say);
+  keyed($("notes"), notes, () => element("li"), setText);
   if (isProof) showProof(job); else showCount(job);
   refreshReport(selected, job);
 }
