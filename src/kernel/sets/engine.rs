@@ -14,7 +14,7 @@ pub(super) const MOST_STATES: usize = 1 << 20;
 
 /// The work done for sets, the same on every machine and with every instruction set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct SetWork {
     /// The states of the lists.
     pub listed: u64,
     /// The calls of the bit-sliced kernel.
@@ -48,7 +48,7 @@ struct UpperHalf<const W: usize> {
     levels: Vec<List>,
     completions: Vec<u32>,
     block: Block<W>,
-    counters: Counters,
+    counters: SetWork,
 }
 
 /// The upper queens placed so far.
@@ -91,7 +91,7 @@ impl<const W: usize> Engine<W> {
     }
 
     /// Returns what was done since the engine was created.
-    pub(super) const fn counters(&self) -> Counters {
+    pub(super) const fn counters(&self) -> SetWork {
         self.upper.counters
     }
 }
@@ -120,7 +120,7 @@ impl<const W: usize> UpperHalf<W> {
             levels: (0..=filters).map(|_| List::new()).collect(),
             completions: Vec::new(),
             block: Block::new(),
-            counters: Counters::default(),
+            counters: SetWork::default(),
         }
     }
 

@@ -29,7 +29,7 @@ mod vector;
 #[cfg(test)]
 mod tests;
 
-pub use engine::Counters;
+pub use engine::SetWork;
 
 use crate::decomposition::{ColumnSet, SetFamily};
 use engine::Engine;
@@ -111,7 +111,7 @@ impl SetCounter {
     }
 
     /// Returns what was done since the counter was created.
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> SetWork {
         match &self.0 {
             With::Portable(engine) => engine.counters(),
             #[cfg(target_arch = "x86_64")]
