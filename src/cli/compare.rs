@@ -120,7 +120,7 @@ struct Measured {
     method: &'static str,
     elapsed_s: f64,
     nodes: String,
-    /// Whether the method finished and its answer is proven.
+    /// True if the method finished and its answer is proven.
     proven: bool,
     /// `None` if no solution exists or none was found.
     answer: Option<String>,

@@ -96,7 +96,7 @@ struct Summary {
     /// The number of solutions found. With `--fundamental`, fewer are listed.
     solutions: String,
     listed: String,
-    /// Whether the list is complete.
+    /// True if the list is complete.
     complete: bool,
     tried: String,
     tried_unit: &'static str,
@@ -107,7 +107,7 @@ struct Summary {
 #[derive(Debug)]
 struct Run {
     method: &'static str,
-    /// Whether the search was completed.
+    /// True if the search was completed.
     complete: bool,
     /// The reason why it was not, if neither a limit nor the reader nor the user ended it.
     unproven: Option<Unproven>,

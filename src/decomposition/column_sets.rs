@@ -83,7 +83,7 @@ pub struct ColumnSet {
     pub lower: u32,
     /// The weight of each placement, in thirds of a solution.
     pub weight: Thirds,
-    /// Whether the queen of the first lower row must stand in the right half of its row: the set is
+    /// True if the queen of the first lower row must stand in the right half of its row: the set is
     /// its own mirror image.
     pub right_only: bool,
 }
@@ -415,7 +415,7 @@ fn half_preserving(problem: &Problem) -> Vec<Symmetry> {
 }
 
 /// Returns the number of ways to choose k of n ≤ 32.
-fn binomial(n: u32, k: u32) -> u64 {
+pub(crate) fn binomial(n: u32, k: u32) -> u64 {
     (0..k.min(n))
         .fold(if k > n { 0 } else { 1 }, |ways, i| ways * u64::from(n - i) / u64::from(i + 1))
 }
@@ -463,13 +463,13 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
 
     /// Returns all solutions of `problem`, each as the column of the queen in each row.
-    fn solutions(problem: &Problem) -> Vec<Vec<usize>> {
+    pub(crate) fn solutions(problem: &Problem) -> Vec<Vec<usize>> {
         fn extend(problem: &Problem, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
             let (n, row) = (problem.n(), columns.len());
             if row == n {

@@ -51,6 +51,9 @@ mod special_schemes;
 mod symmetry_case;
 
 pub use attack_state::{AttackState, columns_of, full_row};
+pub(crate) use column_sets::binomial;
+#[cfg(test)]
+pub(crate) use column_sets::tests::solutions;
 pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule, families};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};

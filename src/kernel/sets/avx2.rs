@@ -130,47 +130,6 @@ static FRONT_BYTES: [[u8; 16]; 16] = {
 
 impl Vector for Avx2 {
     #[inline(always)]
-    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize {
-        assert!(states.len() >= count + SLACK && into.len() >= count + SLACK);
-        let (mut kept, mask) = (0, self.splat(mask));
-        for at in (0..count).step_by(4) {
-            // SAFETY: `at` and `kept`, which is not above it, are below `count`.
-            unsafe {
-                let states = self.load(states, at);
-                let chosen = self.apart(states, mask, count - at);
-                self.store(into, kept, self.front(states, chosen));
-                kept += chosen.count_ones() as usize;
-            }
-        }
-        kept
-    }
-
-    #[inline(always)]
-    fn keep_both(
-        self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        [a, b]: [&[u64]; 2],
-        all: u64,
-        [into_a, into_b]: [&mut [u64]; 2],
-    ) -> usize {
-        let shortest = tests.len().min(a.len()).min(b.len()).min(into_a.len()).min(into_b.len());
-        assert!(shortest >= count + SLACK);
-        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
-        for at in (0..count).step_by(4) {
-            // SAFETY: as in `keep`.
-            unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
-                self.store(into_a, kept, self.front(self.load(a, at), chosen));
-                self.store(into_b, kept, self.front(self.or(self.load(b, at), all), chosen));
-                kept += chosen.count_ones() as usize;
-            }
-        }
-        kept
-    }
-
-    #[inline(always)]
     fn join(
         self,
         count: usize,
@@ -183,7 +142,7 @@ impl Vector for Avx2 {
         assert!(tests.len().min(words.len()).min(into.len()) >= count + SLACK);
         let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
         for at in (0..count).step_by(4) {
-            // SAFETY: as in `keep`.
+            // SAFETY: `at` and `kept`, which is not above it, are below `count`.
             unsafe {
                 let chosen = self.apart(self.load(tests, at), against, count - at);
                 self.store(into, kept, self.front(self.or(self.load(words, at), all), chosen));
@@ -206,7 +165,7 @@ impl Vector for Avx2 {
         assert!(tests.len().min(codes.len()).min(into.len()) >= count + SLACK);
         let (mut kept, against) = (0, self.splat(against));
         for at in (0..count).step_by(4) {
-            // SAFETY: as in `keep`, for words of 32 bits.
+            // SAFETY: as in `join`, for words of 32 bits.
             unsafe {
                 let chosen = self.apart(self.load(tests, at), against, count - at);
                 let codes = _mm_or_si128(

@@ -267,7 +267,8 @@ impl<const W: usize> UpperHalf<W> {
 #[inline(always)]
 fn keep<V: Vector>(vector: V, list: &List, mask: u64, kept: &mut List) {
     let count = list.len();
-    let written = vector.keep(count, list.padded(), mask, kept.room(count));
+    let states = list.padded();
+    let written = vector.join(count, states, mask, states, 0, kept.room(count));
     kept.extend(written);
 }
 

@@ -1,7 +1,7 @@
 //! The list of a set: all placements of the lower half in its columns.
 
 use super::placements::{
-    MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows,
+    MOST_PLACEMENTS, MOST_ROWS, Placements, Set, Subsets, on_board, orders, subsets, windows,
 };
 use super::vector::{SLACK, Vector};
 use crate::decomposition::{ColumnSet, HalfRow, SetFamily, SetRule, columns_of};
@@ -285,59 +285,75 @@ impl LowerHalf {
     /// Appends all completions of a partial placement by the last rows.
     #[inline(always)]
     fn join<V: Vector>(&self, vector: V, partial: &Partial, lists: &mut Lists) {
-        let near = windows(partial.left, partial.right);
         let rows = self.inner.rows();
+        let near = windows(partial.left, partial.right);
         // Columns that the shift moves off a board of 32 columns are lost, as they should be.
         let far = windows(partial.left << rows, partial.right >> rows);
         let columns = Subsets::new(partial.free);
-        let all = self.splits.first().map_or(0, |_| (1u32 << partial.free.count_ones()) - 1);
+        let all = (1u32 << partial.free.count_ones()) - 1;
         let lists = &mut lists.groups[partial.side];
         let (mut tests, mut words) = ([0; MOST_PLACEMENTS + SLACK], [0; MOST_PLACEMENTS + SLACK]);
         for &split in &self.splits {
             let (outer_columns, inner_columns) = (columns.at(split), columns.at(all ^ split));
             let (inner, outer) = (self.inner.of(inner_columns), self.outer.of(outer_columns));
-            let row_in = |half: usize, order: u8, set: u32, column: usize| {
-                let rank = (set & ((1 << column) - 1)).count_ones() as usize;
-                usize::from(self.row_of_rank[half][usize::from(order)][rank])
+            let inner = Side {
+                columns: inner_columns,
+                window: near,
+                tests: inner.beyond,
+                first_row: self.first.len(),
+                row_of_rank: &self.row_of_rank[0],
+                placements: inner,
             };
-            match partial.decisive {
-                Some(decisive) if inner_columns >> decisive.column & 1 == 1 => {
-                    let into = [&mut tests[..], &mut words[..]];
-                    let from = [outer.need, outer.reach];
-                    let kept =
-                        vector.keep_both(outer.count, outer.need, far, from, partial.reach, into);
-                    for i in 0..inner.count {
-                        let row = row_in(0, inner.order[i], inner_columns, decisive.column);
-                        let group = decisive.groups[self.first.len() + row];
-                        if group != NONE && inner.need[i] & near == 0 {
-                            let (against, all) = (inner.beyond[i], inner.reach[i]);
-                            let list = &mut lists[usize::from(group)];
-                            let into = list.room(kept);
-                            let joined = vector.join(kept, &tests, against, &words, all, into);
-                            list.extend(joined);
-                        }
-                    }
-                }
-                decisive => {
-                    let into = [&mut tests[..], &mut words[..]];
-                    let from = [inner.beyond, inner.reach];
-                    let kept =
-                        vector.keep_both(inner.count, inner.need, near, from, partial.reach, into);
-                    for i in 0..outer.count {
-                        let group = decisive.map_or(partial.group, |decisive| {
-                            let row = row_in(1, outer.order[i], outer_columns, decisive.column);
-                            decisive.groups[self.first.len() + rows + row]
-                        });
-                        if group != NONE && outer.need[i] & far == 0 {
-                            let (against, all) = (outer.need[i], outer.reach[i]);
-                            let list = &mut lists[usize::from(group)];
-                            let into = list.room(kept);
-                            let joined = vector.join(kept, &tests, against, &words, all, into);
-                            list.extend(joined);
-                        }
-                    }
+            let outer = Side {
+                columns: outer_columns,
+                window: far,
+                tests: outer.need,
+                first_row: self.first.len() + rows,
+                row_of_rank: &self.row_of_rank[1],
+                placements: outer,
+            };
+            // The placements with the decisive column are taken one by one, as each has a group of
+            // its own; the others by vectors.
+            let has_decisive = |decisive: Decisive| inner_columns >> decisive.column & 1 == 1;
+            let inner_decides = partial.decisive.is_some_and(has_decisive);
+            let (each, many) = if inner_decides { (inner, outer) } else { (outer, inner) };
+            let Set { count, need, reach, .. } = many.placements;
+            vector.join(count, need, many.window, many.tests, 0, &mut tests);
+            let kept = vector.join(count, need, many.window, reach, partial.reach, &mut words);
+            for i in 0..each.placements.count {
+                let group = partial.decisive.map_or(partial.group, |of| each.group(i, &of));
+                if group != NONE && each.placements.need[i] & each.window == 0 {
+                    let (against, all) = (each.tests[i], each.placements.reach[i]);
+                    let list = &mut lists[usize::from(group)];
+                    let into = list.room(kept);
+                    let joined = vector.join(kept, &tests, against, &words, all, into);
+                    list.extend(joined);
                 }
             }
         }
+    }
+}
+
+/// The inner or the outer ones of the last rows, with the placements of their columns.
+#[derive(Clone, Copy, Debug)]
+struct Side<'a> {
+    columns: u32,
+    /// The windows of the first of these rows.
+    window: u64,
+    /// For each placement, what a placement of the other side is tested against.
+    tests: &'a [u64],
+    /// The number of the first of these rows in the half.
+    first_row: usize,
+    row_of_rank: &'a [[u8; MOST_ROWS]],
+    placements: Set<'a>,
+}
+
+impl Side<'_> {
+    /// Returns the group of the i-th placement, which has the decisive column.
+    #[inline(always)]
+    fn group(&self, i: usize, decisive: &Decisive) -> u8 {
+        let rank = (self.columns & ((1 << decisive.column) - 1)).count_ones() as usize;
+        let row = self.row_of_rank[usize::from(self.placements.order[i])][rank];
+        decisive.groups[self.first_row + usize::from(row)]
     }
 }

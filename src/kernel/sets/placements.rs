@@ -1,7 +1,7 @@
 //! The placements of up to four consecutive rows, by their sets of columns.
 
 use super::vector::SLACK;
-use crate::decomposition::{HalfRow, columns_of};
+use crate::decomposition::{HalfRow, binomial, columns_of};
 
 /// The most rows of a table.
 pub(super) const MOST_ROWS: usize = 4;
@@ -151,14 +151,17 @@ impl Ranks {
         // The i-th smallest column c, i from 1, contributes C(c, i).
         let sum = |bits: u32, from: usize, taken: usize| {
             let columns = columns_of(bits).map(|column| column + from);
-            columns.zip(taken + 1..).map(|(column, i)| binomial(column, i) as u32).sum()
+            columns
+                .zip(taken + 1..)
+                .map(|(column, i)| binomial(column as u32, i as u32) as u32)
+                .sum()
         };
         let low = (0..1 << half)
             .map(|bits: u32| if bits.count_ones() as usize > k { 0 } else { sum(bits, 0, 0) });
         let high = (0..1 << (n - half)).map(|bits: u32| {
             k.checked_sub(bits.count_ones() as usize).map_or(0, |taken| sum(bits, half, taken))
         });
-        let sets = binomial(n, k) as usize;
+        let sets = binomial(n as u32, k as u32) as usize;
         Self { low: low.collect(), high: high.collect(), half: half as u32, sets }
     }
 
@@ -172,10 +175,6 @@ impl Ranks {
         // A board of size 0 has no higher half.
         self.low[(set & low) as usize] as usize + self.high[(set >> self.half) as usize] as usize
     }
-}
-
-fn binomial(n: usize, k: usize) -> u64 {
-    (0..k).fold(u64::from(k <= n), |ways, i| ways * (n.saturating_sub(i)) as u64 / (i as u64 + 1))
 }
 
 /// Returns the number of the order of `columns`, at most four: an index of [`orders`].

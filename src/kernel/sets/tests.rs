@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::vector::{Portable, SLACK, Vector};
 use super::*;
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::families;
+use crate::decomposition::{families, solutions};
 use crate::oeis::{Sequence, lookup};
 use crate::symmetry::Group;
 
@@ -18,31 +18,10 @@ fn families_of(problem: &Problem) -> Vec<SetFamily> {
     families(&Arc::new(problem.clone())).expect("queens")
 }
 
-/// Calls `found` for every solution.
-fn solve(problem: &Problem, columns: &mut Vec<usize>, found: &mut impl FnMut(&[usize])) {
-    let (n, row) = (problem.n(), columns.len());
-    if row == n {
-        return found(columns);
-    }
-    for col in 0..n {
-        let square = Square::new(row, col);
-        let attacks = |(row, col): (usize, &usize)| {
-            problem.piece().attacks(n, Square::new(row, *col), square)
-        };
-        let placed_elsewhere = problem.placed().iter().any(|s| s.row == row && s.col != col);
-        if problem.allows(square) && !placed_elsewhere && !columns.iter().enumerate().any(attacks) {
-            columns.push(col);
-            solve(problem, columns, found);
-            columns.pop();
-        }
-    }
-}
-
 /// Compares every set of a problem with its definition. Lists are cut where they have `most`
 /// states.
 fn check(problem: &Problem, most: usize) {
-    let mut solutions = Vec::new();
-    solve(problem, &mut Vec::new(), &mut |columns| solutions.push(columns.to_vec()));
+    let solutions = solutions(problem);
     for instructions in here() {
         let mut thirds = 0;
         for family in families_of(problem) {
@@ -130,7 +109,7 @@ fn check_operations<V: Vector>(vector: V) {
         // Few bits, so that about half of the words do not meet the mask.
         let mut words =
             || (0..length + SLACK).map(|_| 1u64 << random.u32(..64)).collect::<Vec<u64>>();
-        let (tests, a, b) = (words(), words(), words());
+        let (tests, a) = (words(), words());
         let codes: Vec<u32> = a.iter().map(|&word| word.trailing_zeros()).collect();
         let mask = 0xffff_0f0f_00ff_3333;
         let room = || vec![0u64; length + SLACK];
@@ -141,23 +120,8 @@ fn check_operations<V: Vector>(vector: V) {
             into
         };
         assert_eq!(
-            run(&|into| vector.keep(length, &tests, mask, into)),
-            run(&|into| Portable.keep(length, &tests, mask, into)),
-        );
-        assert_eq!(
             run(&|into| vector.join(length, &tests, mask, &a, 5, into)),
             run(&|into| Portable.join(length, &tests, mask, &a, 5, into)),
-        );
-        let both = |of: &dyn Fn([&mut [u64]; 2]) -> usize| {
-            let (mut into_a, mut into_b) = (room(), room());
-            let kept = of([&mut into_a, &mut into_b]);
-            into_a.truncate(kept);
-            into_b.truncate(kept);
-            (into_a, into_b)
-        };
-        assert_eq!(
-            both(&|into| vector.keep_both(length, &tests, mask, [&a, &b], 9, into)),
-            both(&|into| Portable.keep_both(length, &tests, mask, [&a, &b], 9, into)),
         );
         let kept_codes = |of: &dyn Fn(&mut [u32]) -> usize| {
             let mut into = vec![0; length + SLACK];

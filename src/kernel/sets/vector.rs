@@ -22,21 +22,6 @@ pub(super) const SLACK: usize = 8;
 /// number; the words after them are arbitrary. Inputs and outputs have at least [`SLACK`] more words
 /// than `count`.
 pub(super) trait Vector: Copy {
-    /// Keeps those of the first `count` states that do not meet `mask`.
-    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize;
-
-    /// Keeps, for each of the first `count` words of `tests` that does not meet `against`, the word
-    /// of `a` and the word of `b` at the same place, the latter joined with `all`.
-    fn keep_both(
-        self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        from: [&[u64]; 2],
-        all: u64,
-        into: [&mut [u64]; 2],
-    ) -> usize;
-
     /// Keeps `word | all` for each of the first `count` words whose word in `tests`, at the same
     /// place, does not meet `against`.
     fn join(
@@ -70,37 +55,6 @@ pub(super) trait Vector: Copy {
 pub(super) struct Portable;
 
 impl Vector for Portable {
-    #[inline(always)]
-    fn keep(self, count: usize, states: &[u64], mask: u64, into: &mut [u64]) -> usize {
-        let (states, into) = (&states[..count], &mut into[..count]);
-        let mut kept = 0;
-        for &state in states {
-            into[kept] = state;
-            kept += usize::from(state & mask == 0);
-        }
-        kept
-    }
-
-    #[inline(always)]
-    fn keep_both(
-        self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        [a, b]: [&[u64]; 2],
-        all: u64,
-        [into_a, into_b]: [&mut [u64]; 2],
-    ) -> usize {
-        let (into_a, into_b) = (&mut into_a[..count], &mut into_b[..count]);
-        let mut kept = 0;
-        for ((&test, &a), &b) in tests[..count].iter().zip(a).zip(b) {
-            into_a[kept] = a;
-            into_b[kept] = b | all;
-            kept += usize::from(test & against == 0);
-        }
-        kept
-    }
-
     #[inline(always)]
     fn join(
         self,

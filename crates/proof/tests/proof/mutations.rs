@@ -151,7 +151,7 @@ pub struct Mutation {
     pub seed: u64,
     /// The name of the certificate that was changed.
     pub original: String,
-    /// Whether the checksum was computed again.
+    /// True if the checksum was computed again.
     pub is_sealed: bool,
     pub bytes: Vec<u8>,
 }
