@@ -125,7 +125,7 @@ impl MergedResults {
     ) -> Result<Vec<u64>, RecountError> {
         let image = plan.decomposition().mirrored();
         let piece = plan.job().problem().piece();
-        let mut kernel = KernelKind::fastest(piece).build(piece)?;
+        let mut kernel = KernelKind::fastest_for(plan.job().scheme(), piece).build(piece)?;
         let mut differ = Vec::new();
         for (number, &unit) in units.iter().enumerate() {
             let counted = count_parts(&mut *kernel, &image, image.unit(unit))?.total()?;

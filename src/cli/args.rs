@@ -71,7 +71,7 @@ pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Resul
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CpuArgs {
     /// The CPU kernel: auto (the fastest that this processor supports), reference, textbook,
-    /// scalar, avx2, avx512 or generic.
+    /// scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512.
     #[arg(long, default_value = "auto", value_parser = kernel)]
     kernel: Kernel,
     /// The number of threads (default: one per core).

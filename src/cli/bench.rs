@@ -14,7 +14,7 @@ use super::chart::{Bar, svg};
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
 use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
-use crate::board::Piece;
+use crate::board::{Piece, Problem};
 use crate::engine::{CountError, Device, DeviceChoice, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
@@ -30,9 +30,9 @@ pub(super) struct Args {
     /// The board size, from 0 to 27.
     #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// A kernel to compare with the textbook kernel: auto (the fastest that this processor
-    /// supports, and the default), reference, scalar, avx2, avx512 or generic. Repeat the flag for
-    /// several kernels.
+    /// A kernel to compare with the textbook kernel: auto (the fastest for this size on this
+    /// processor), reference, scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512. Repeat
+    /// the flag for several kernels [default: the fastest for prefixes and the fastest for sets].
     #[arg(long, value_parser = kernel)]
     kernel: Vec<Kernel>,
     /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from
@@ -120,10 +120,13 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Returns the contestants: the textbook kernel first, and each kernel once.
 fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
-    let fastest = KernelKind::fastest(Piece::Queen);
+    let fastest = KernelKind::fastest_on_cpu(&Problem::empty(Piece::Queen, args.n));
     let mut kernels = vec![KernelKind::Textbook];
     let named = args.kernel.iter().map(|kernel| kernel.0.unwrap_or(fastest));
-    for kernel in named.chain(args.kernel.is_empty().then_some(fastest)) {
+    // Both methods are compared.
+    let both = [KernelKind::fastest(Piece::Queen), KernelKind::fastest_for_sets()];
+    let default = both.into_iter().filter(|_| args.kernel.is_empty());
+    for kernel in named.chain(default) {
         if !kernels.contains(&kernel) {
             kernels.push(kernel);
         }

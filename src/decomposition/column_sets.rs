@@ -35,10 +35,11 @@
 //! the halves to halves and leave the problem unchanged permute the sets; of each orbit the least
 //! set counts, with the size of the orbit as its weight.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::attack_state::{columns_of, full_row};
-use super::image::mirrored_row;
+use super::image::{Image, mirrored_row};
 use super::symmetry_case::{SymmetryCase, allowed_columns};
 use crate::board::{Piece, Problem, Square};
 use crate::symmetry::{Group, Symmetry};
@@ -91,14 +92,16 @@ pub struct ColumnSet {
 /// All sets that one symmetry argument uses, with their rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetFamily {
+    /// The problem, or its mirror image.
     problem: Arc<Problem>,
+    image: Image,
     rule: SetRule,
     centre_queen: Option<Square>,
     upper: Vec<HalfRow>,
     lower: Vec<HalfRow>,
-    /// The columns that every set gives to the upper half.
+    /// The columns that every set gives to the upper half, in the problem itself.
     always_upper: u32,
-    /// The columns of which each set gives `chosen` to the upper half.
+    /// The columns of which each set gives `chosen` to the upper half, likewise.
     divided: u32,
     chosen: u32,
     /// The centre columns, left and right.
@@ -109,7 +112,7 @@ pub struct SetFamily {
 
 /// Returns the families of a problem of queens, or `None` for other pieces. A problem in which two
 /// placed queens attack each other has no families.
-pub fn families(problem: &Arc<Problem>) -> Option<Vec<SetFamily>> {
+pub(super) fn families(problem: &Arc<Problem>) -> Option<Vec<SetFamily>> {
     if problem.piece() != Piece::Queen {
         return None;
     }
@@ -166,6 +169,7 @@ impl SetFamily {
         lower.iter_mut().for_each(|row| row.allowed &= !always_upper);
         Self {
             problem: Arc::clone(problem),
+            image: Image::Itself,
             rule,
             centre_queen,
             // A column that neither half can use leaves no set: more columns are required than
@@ -180,6 +184,28 @@ impl SetFamily {
                 SetRule::Any => half_preserving(problem),
                 _ => Vec::new(),
             },
+        }
+    }
+
+    /// Returns the mirror image, a family of the mirrored `problem`: left and right are exchanged
+    /// in every set and every placement. The ranks of the sets are the same.
+    #[must_use]
+    pub(super) fn mirrored(&self, problem: &Arc<Problem>) -> Self {
+        let n = self.n();
+        let mirrored = |rows: &[HalfRow]| {
+            let mirrored =
+                |row: &HalfRow| HalfRow { row: row.row, allowed: mirrored_row(n, row.allowed) };
+            rows.iter().map(mirrored).collect()
+        };
+        let [left, right] = self.centre;
+        Self {
+            problem: Arc::clone(problem),
+            image: self.image.mirrored(),
+            upper: mirrored(&self.upper),
+            lower: mirrored(&self.lower),
+            // They are each other's images.
+            centre: [right, left],
+            ..self.clone()
         }
     }
 
@@ -214,23 +240,25 @@ impl SetFamily {
         if self.centre_queen.is_some() { 2 } else { 1 }
     }
 
-    /// Returns the centre columns, left and right; meaningless for [`SetRule::Any`].
+    /// Returns the centre columns, left and right, which are exchanged in the mirror image;
+    /// meaningless for [`SetRule::Any`].
     pub const fn centre(&self) -> [usize; 2] {
         self.centre
     }
 
     /// Returns the distance of `column` from the centre of its row, from 1.
-    pub const fn distance(&self, column: usize) -> usize {
-        if column >= self.centre[1] {
-            column - self.centre[1] + 1
-        } else {
-            self.centre[0] + 1 - column
-        }
+    pub fn distance(&self, column: usize) -> usize {
+        let [a, b] = self.centre;
+        if column >= a.max(b) { column - a.max(b) + 1 } else { a.min(b) + 1 - column }
     }
 
-    /// Returns whether `column` lies in the right half of the board.
+    /// Returns whether `column` lies in the right half of the board, or in the left half of its
+    /// mirror image.
     pub const fn is_right(&self, column: usize) -> bool {
-        column >= self.centre[1]
+        match self.image {
+            Image::Itself => column >= self.centre[1],
+            Image::Mirrored => column <= self.centre[1],
+        }
     }
 
     /// Returns the number of sets, including those that are images of others.
@@ -240,18 +268,17 @@ impl SetFamily {
         if balanced && self.chosen <= of { binomial(of, self.chosen) } else { 0 }
     }
 
-    /// Returns the set of a number below [`Self::sets`], or `None` if it is the image of another
-    /// set, which counts for it.
-    ///
-    /// Consecutive numbers denote sets of widely different ranks, so that ranges of numbers take
-    /// about equally long.
-    pub fn set(&self, number: u64) -> Option<ColumnSet> {
-        let rank = scattered(number, self.sets());
+    /// Returns the set of a rank below [`Self::sets`], or `None` if it is the image of another set,
+    /// which counts for it.
+    pub fn set(&self, rank: u64) -> Option<ColumnSet> {
         let upper = self.always_upper | deposit(combination(rank, self.chosen), self.divided);
         let columns = full_row(self.n()) & !self.centre_queen.map_or(0, |queen| 1 << queen.col);
         let lower = columns & !upper;
         let mirror = |set: u32| mirrored_row(self.n(), set);
-        let set = |weight, right_only| Some(ColumnSet { upper, lower, weight, right_only });
+        let image = |set: u32| self.image.row(self.n(), set);
+        let set = |weight, right_only| {
+            Some(ColumnSet { upper: image(upper), lower: image(lower), weight, right_only })
+        };
         match self.rule {
             SetRule::NearerColumn | SetRule::BothBelow if upper <= mirror(upper) => {
                 set(8 * SOLUTION, upper == mirror(upper))
@@ -276,6 +303,22 @@ impl SetFamily {
                 set(images.len() as u32 * SOLUTION, false)
             }
             _ => None,
+        }
+    }
+
+    /// Returns the weights that sets of this family can have.
+    pub(super) fn weights(&self) -> BTreeSet<Thirds> {
+        match self.rule {
+            SetRule::NearerColumn | SetRule::BothBelow => [8 * SOLUTION].into(),
+            SetRule::Split => [4 * SOLUTION, 2 * SOLUTION].into(),
+            // The sizes of the orbits divide the number of the symmetries.
+            SetRule::Any => {
+                let symmetries = self.symmetries.len() as u32;
+                (1..=symmetries)
+                    .filter(|size| symmetries.is_multiple_of(*size))
+                    .map(|size| size * SOLUTION)
+                    .collect()
+            }
         }
     }
 
@@ -445,23 +488,6 @@ fn deposit(bits: u32, mask: u32) -> u32 {
     chosen.fold(0, |deposited, (_, column)| deposited | 1 << column)
 }
 
-/// Returns the image of `number` under a fixed permutation of 0..count that moves neighbours far
-/// apart: multiplication by about the golden ratio of `count`, modulo `count`.
-fn scattered(number: u64, count: u64) -> u64 {
-    /// 2^64 / φ.
-    const GOLDEN: u128 = 0x9e37_79b9_7f4a_7c15;
-    let mut factor = ((u128::from(count) * GOLDEN) >> 64) as u64 | 1;
-    while greatest_common_divisor(factor, count) != 1 {
-        factor += 2;
-    }
-    // Both are below 2^64.
-    (u128::from(number) * u128::from(factor) % u128::from(count)) as u64
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::collections::BTreeMap;
@@ -502,6 +528,17 @@ pub(super) mod tests {
             .into_iter()
             .flat_map(with_sets)
             .collect()
+    }
+
+    /// Returns the families of a problem, each with its mirror image.
+    fn families_and_images(problem: &Problem) -> Vec<[SetFamily; 2]> {
+        let image = Arc::new(problem.mirrored());
+        let families = families(&Arc::new(problem.clone())).expect("queens");
+        families.into_iter().map(|family| [family.clone(), family.mirrored(&image)]).collect()
+    }
+
+    fn mirrored(solution: &[usize]) -> Vec<usize> {
+        solution.iter().map(|col| solution.len() - 1 - col).collect()
     }
 
     fn problem(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)]) -> Problem {
@@ -557,26 +594,48 @@ pub(super) mod tests {
     fn the_cases_of_a_set_count_what_the_set_counts() {
         for problem in boards() {
             let solutions = solutions(&problem);
-            for (family, set) in sets(&problem) {
-                let cases = family.cases(&set);
-                assert!(cases.iter().all(|case| case.weight() == set.weight));
-                for solution in &solutions {
-                    let counted = cases.iter().filter(|case| case.counts(solution)).count();
-                    let expected = usize::from(family.counts(&set, solution));
-                    assert_eq!(counted, expected, "{problem:?}: {set:?}, {solution:?}");
+            let images: Vec<Vec<usize>> = solutions.iter().map(|of| mirrored(of)).collect();
+            for family in families_and_images(&problem) {
+                for (family, solutions) in family.iter().zip([&solutions, &images]) {
+                    for set in (0..family.sets()).filter_map(|rank| family.set(rank)) {
+                        let cases = family.cases(&set);
+                        assert!(cases.iter().all(|case| case.weight() == set.weight));
+                        assert!(family.weights().contains(&set.weight));
+                        for solution in solutions {
+                            let counted = cases.iter().filter(|case| case.counts(solution)).count();
+                            let expected = usize::from(family.counts(&set, solution));
+                            assert_eq!(counted, expected, "{problem:?}: {set:?}, {solution:?}");
+                        }
+                    }
                 }
             }
         }
     }
 
     #[test]
-    fn numbers_and_sets_correspond() {
-        for count in [1, 2, 3, 10, 924, 48_620, 2_704_156] {
-            let images: std::collections::BTreeSet<u64> =
-                (0..count.min(100_000)).map(|number| scattered(number, count)).collect();
-            assert_eq!(images.len() as u64, count.min(100_000));
-            assert!(images.last() < Some(&count));
+    fn the_mirror_image_of_a_set_counts_the_mirror_images_of_its_solutions() {
+        for problem in boards() {
+            let solutions = solutions(&problem);
+            for [family, image] in families_and_images(&problem) {
+                assert_eq!(image.mirrored(&Arc::new(problem.clone())), family);
+                for rank in 0..family.sets() {
+                    let (set, set_image) = (family.set(rank), image.set(rank));
+                    assert_eq!(set.map(|set| set.weight), set_image.map(|set| set.weight));
+                    let (Some(set), Some(set_image)) = (set, set_image) else { continue };
+                    for solution in &solutions {
+                        assert_eq!(
+                            family.counts(&set, solution),
+                            image.counts(&set_image, &mirrored(solution)),
+                            "{problem:?}: {set:?}, {solution:?}"
+                        );
+                    }
+                }
+            }
         }
+    }
+
+    #[test]
+    fn ranks_and_sets_correspond() {
         let ranked: Vec<u32> = (0..binomial(12, 5)).map(|rank| combination(rank, 5)).collect();
         assert!(ranked.is_sorted() && ranked.iter().all(|bits| bits.count_ones() == 5));
         assert_eq!((ranked[0], ranked.last()), (0b11111, Some(&(0b11111 << 7))));

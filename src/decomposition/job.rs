@@ -27,14 +27,23 @@ pub enum Scheme {
     Translations,
     /// A single subproblem, for kernels that process the board as a whole.
     Whole,
+    /// Sets of columns instead of prefixes, with up to 8-fold symmetry; for queens. See
+    /// [`SetFamily`](super::SetFamily).
+    ColumnSets,
 }
 
 impl Scheme {
     /// All schemes.
-    pub const ALL: [Self; 5] =
-        [Self::CentreCross, Self::CentreRows, Self::TopMirror, Self::Translations, Self::Whole];
+    pub const ALL: [Self; 6] = [
+        Self::CentreCross,
+        Self::CentreRows,
+        Self::TopMirror,
+        Self::Translations,
+        Self::Whole,
+        Self::ColumnSets,
+    ];
 
-    /// Returns the scheme with the fewest nodes for the general kernels.
+    /// Returns the scheme with the fewest nodes for kernels that count prefixes.
     pub fn best(problem: &Problem) -> Self {
         match problem.piece() {
             Piece::Rook => Self::Whole,
@@ -57,6 +66,7 @@ impl Scheme {
             Self::TopMirror => "top-mirror",
             Self::Translations => "translations",
             Self::Whole => "whole",
+            Self::ColumnSets => "column-sets",
         }
     }
 }
@@ -79,6 +89,9 @@ pub enum JobError {
         "n = {0} is too large to count; n goes from 0 to {MAX_COUNT_SIZE}, because a row of the board is one 32-bit mask"
     )]
     TooLarge(usize),
+    /// The scheme is for queens.
+    #[error("column sets are for queens, not for {0}s")]
+    QueensOnly(Piece),
 }
 
 impl Job {
@@ -87,7 +100,7 @@ impl Job {
     /// `unit_prefixes` prefixes in a unit (at least 1).
     ///
     /// # Errors
-    /// The board is larger than [`MAX_COUNT_SIZE`].
+    /// The board is larger than [`MAX_COUNT_SIZE`], or the scheme is not for its pieces.
     pub fn new(
         problem: Problem,
         scheme: Scheme,
@@ -97,8 +110,11 @@ impl Job {
         if problem.n() > MAX_COUNT_SIZE {
             return Err(JobError::TooLarge(problem.n()));
         }
+        if scheme == Scheme::ColumnSets && problem.piece() != Piece::Queen {
+            return Err(JobError::QueensOnly(problem.piece()));
+        }
         let depth = match scheme {
-            Scheme::Whole => 0,
+            Scheme::Whole | Scheme::ColumnSets => 0,
             _ => depth.unwrap_or_else(|| default_depth(problem.n())).min(MAX_PREFIX_ROWS),
         };
         Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
@@ -119,12 +135,14 @@ impl Job {
         self.scheme
     }
 
-    /// Returns the number of rows that a prefix fills, including its symmetry case's block.
+    /// Returns the number of rows that a prefix fills, including its symmetry case's block; 0 for
+    /// column sets.
     pub const fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Returns the number of prefixes in a unit; the last unit may have fewer.
+    /// Returns the number of prefixes (of column sets in their scheme) in a unit; the last unit may
+    /// have fewer.
     pub const fn unit_prefixes(&self) -> u64 {
         self.unit_prefixes
     }
@@ -306,6 +324,7 @@ mod tests {
             "",
             "nqueens-job/2",
             "nqueens-job/1 piece=queen n=99 placed=[] blocked=[] scheme=whole depth=0 unit=1",
+            "nqueens-job/1 piece=rook n=9 placed=[] blocked=[] scheme=column-sets depth=0 unit=1",
         ] {
             assert!(text.parse::<Job>().is_err(), "{text}");
         }
@@ -332,6 +351,12 @@ mod tests {
                 }
             }
             let problem = Problem::new(piece, n, placed, blocked).expect("on the board, not both");
+            let scheme = if piece == Piece::Queen || scheme != Scheme::ColumnSets {
+                scheme
+            } else {
+                prop_assert!(Job::new(problem, scheme, depth, unit).is_err());
+                return Ok(());
+            };
             let job = Job::new(problem, scheme, depth, unit).expect("small enough");
             let read: Job = job.to_string().parse().expect("its own text");
             prop_assert_eq!(read.hash(), job.hash());

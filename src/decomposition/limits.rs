@@ -46,6 +46,9 @@ impl Decomposition {
 
     /// Returns the limits of the result of `range`, for example a sub-range.
     pub fn limits(&self, range: Range<u64>) -> UnitLimits {
+        if self.has_sets() {
+            return self.limits_of_sets(range);
+        }
         let mut limits = UnitLimits::default();
         for (case, prefixes, filled) in self.cases_in(range) {
             let (completions, nodes) = (most_completions(case, filled), most_nodes(case, filled));
@@ -57,6 +60,35 @@ impl Decomposition {
             limits.most_nodes = limits.most_nodes.saturating_add(all(nodes));
         }
         limits
+    }
+
+    /// Returns the limits of the column sets with these numbers. Each half is filled by as many
+    /// queens as columns. A kernel for prefixes visits no more nodes than there are placements of
+    /// any number of queens, once for each pair of squares of the rows next to the centre, which
+    /// [its cases](super::SetFamily::cases) fix; a kernel for sets, fewer.
+    fn limits_of_sets(&self, range: Range<u64>) -> UnitLimits {
+        let sets = u128::from(self.prefixes().min(range.end).saturating_sub(range.start));
+        if sets == 0 {
+            return UnitLimits::default();
+        }
+        let n = self.job().problem().n() as u128;
+        let factorial = |k: u128| (1..=k).product::<u128>();
+        let placements = (1..=n).rev().scan(1u128, |product, free| {
+            *product = product.saturating_mul(free);
+            Some(*product)
+        });
+        let nodes = placements.fold(1u128, u128::saturating_add).saturating_mul(n * n + 1);
+        let weights: BTreeSet<Thirds> =
+            self.set_families().iter().flat_map(super::SetFamily::weights).collect();
+        let heaviest = u128::from(weights.last().copied().unwrap_or_default());
+        let completions = factorial(n / 2).saturating_mul(factorial(n - n / 2));
+        UnitLimits {
+            prefixes: sets as u64,
+            weights,
+            most_thirds: completions.saturating_mul(heaviest).saturating_mul(sets),
+            most_nodes: nodes.saturating_mul(sets),
+            least_nodes: 0,
+        }
     }
 }
 

@@ -47,6 +47,7 @@ mod image;
 mod job;
 mod limits;
 mod prefixes;
+mod set_numbers;
 mod special_schemes;
 mod symmetry_case;
 
@@ -54,7 +55,7 @@ pub use attack_state::{AttackState, columns_of, full_row};
 pub(crate) use column_sets::binomial;
 #[cfg(test)]
 pub(crate) use column_sets::tests::solutions;
-pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule, families};
+pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;

@@ -1,11 +1,13 @@
-//! The numbered prefixes of a job.
+//! The numbered subproblems of a job: prefixes, or column sets.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::attack_state::{AttackState, columns_of};
+use super::column_sets::{ColumnSet, SetFamily};
 use super::image::Image;
 use super::job::{Job, Scheme};
+use super::set_numbers::SetNumbers;
 use super::symmetry_case::SymmetryCase;
 use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, special_schemes};
 use crate::board::{Piece, Square};
@@ -44,7 +46,8 @@ impl Prefix {
         case.rows().iter().zip(columns).map(|(&row, col)| Square::new(row, col))
     }
 
-    fn start(case: &SymmetryCase) -> Self {
+    /// Returns the prefix of `case` that fills no row.
+    pub(crate) fn start(case: &SymmetryCase) -> Self {
         Self { state: case.start(), columns: [0; MAX_PREFIX_ROWS], filled: 0 }
     }
 
@@ -57,11 +60,14 @@ impl Prefix {
     }
 }
 
-/// The symmetry cases of a job and the numbering of its prefixes.
+/// The symmetry cases of a job and the numbering of its prefixes; or, in
+/// [`Scheme::ColumnSets`], its sets of columns, which then have the numbers of prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     job: Job,
     image: Image,
+    /// The column sets, if the scheme has them instead of symmetry cases.
+    sets: Option<SetNumbers>,
     cases: Vec<SymmetryCase>,
     /// The index of each case's first prefix, followed by the total number of prefixes.
     first: Vec<u64>,
@@ -81,8 +87,10 @@ impl Decomposition {
                 Scheme::TopMirror => special_schemes::top_mirror(problem, job.mirrors()),
                 Scheme::Translations => special_schemes::translations(problem),
                 Scheme::Whole => special_schemes::whole(problem),
+                Scheme::ColumnSets => Vec::new(),
             }
         };
+        let sets = (job.scheme() == Scheme::ColumnSets).then(|| SetNumbers::new(problem));
         let mut first = vec![0];
         let mut total = 0u64;
         for case in &cases {
@@ -90,7 +98,7 @@ impl Decomposition {
             total += count_prefixes(case, Prefix::start(case), depth);
             first.push(total);
         }
-        Self { job, image: Image::Itself, cases, first }
+        Self { job, image: Image::Itself, sets, cases, first }
     }
 
     /// Returns the same prefixes in units of another size. This is a different job, with a
@@ -101,8 +109,7 @@ impl Decomposition {
         self
     }
 
-    /// Returns the mirror image: left and right are exchanged in every case and every prefix. The
-    /// numbering and the job are the same, so each unit has the same tally, computed from different
+    /// Returns the mirror image: left and right are exchanged in every subproblem. The numbering and the job are the same, so each unit has the same tally, computed from different
     /// bits.
     #[must_use]
     pub fn mirrored(&self) -> Self {
@@ -114,6 +121,7 @@ impl Decomposition {
         Self {
             job: self.job.clone(),
             image: self.image.mirrored(),
+            sets: self.sets.as_ref().map(|sets| sets.mirrored(problem)),
             cases: self.cases.iter().map(|case| case.mirrored(problem)).collect(),
             first: self.first.clone(),
         }
@@ -134,9 +142,32 @@ impl Decomposition {
         &self.cases
     }
 
-    /// Returns the number of prefixes.
+    /// Returns the families of column sets of this image; none in schemes with prefixes.
+    pub fn set_families(&self) -> &[SetFamily] {
+        self.sets.as_ref().map_or(&[], SetNumbers::families)
+    }
+
+    /// Returns whether the subproblems are column sets instead of prefixes.
+    pub const fn has_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
+    /// Returns the number of prefixes, or of column sets.
     pub fn prefixes(&self) -> u64 {
-        self.first[self.cases.len()]
+        match &self.sets {
+            Some(sets) => sets.sets(),
+            None => self.first[self.cases.len()],
+        }
+    }
+
+    /// Returns the column sets whose numbers are in `range` with their families, without those that
+    /// are images of other sets. A decomposition into prefixes has none.
+    pub fn sets(&self, range: Range<u64>) -> impl Iterator<Item = (&SetFamily, ColumnSet)> {
+        let sets = self.sets.as_ref();
+        sets.into_iter().flat_map(move |sets| {
+            let range = range.start..range.end.min(sets.sets());
+            range.filter_map(|number| sets.set(number))
+        })
     }
 
     /// Returns the number of units. There is always at least one, which may be empty.
@@ -179,7 +210,8 @@ impl Decomposition {
     }
 
     /// Calls `visit` for each prefix of `range` in order, with its symmetry case. Prefixes of the
-    /// mirror image are the images of those with the same numbers.
+    /// mirror image are the images of those with the same numbers. A decomposition into column
+    /// [sets](Self::sets) has no prefixes.
     pub fn for_each<'a>(
         &'a self,
         range: Range<u64>,

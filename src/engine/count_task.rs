@@ -15,7 +15,8 @@ use super::kernels::{CpuKernels, KernelFactory, KernelFailure, KernelPreference}
 use super::part::JobPart;
 use super::progress::CountProgress;
 use super::unit_size::{
-    FEWEST_UNITS, forecast_if_long, job, threads, units_for, usual_nodes_per_s,
+    FEWEST_UNITS, forecast_if_long, has_gpu, is_worth_a_gpu, job, threads, units_for,
+    usual_nodes_per_s,
 };
 use super::unit_store::UnitStore;
 use super::workers::{BatchSizing, Message, Workers};
@@ -59,18 +60,29 @@ struct SelectedDevices {
     discover: bool,
     /// The devices to open at the start.
     opened: Vec<Device>,
+    /// A message for the user on the GPUs that do not count.
+    note: Option<&'static str>,
 }
 
 impl SelectedDevices {
     /// Returns the devices of the choice in `options`.
-    fn choose(problem: &Problem, options: &CountOptions) -> Result<Self, DeviceError> {
+    fn choose(
+        problem: &Problem,
+        kernel: KernelKind,
+        options: &CountOptions,
+    ) -> Result<Self, DeviceError> {
         let choice = &options.devices;
         let cpu = choice.has_cpu();
         if !choice.has_adapters() {
             let free_to_choose = *choice == DeviceChoice::Auto && options.kernel.is_none();
-            let discover =
-                free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
-            return Ok(Self { cpu, discover, opened: Vec::new() });
+            let wanted = free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
+            let note = match wanted && kernel.is_for_sets() {
+                true if has_gpu(problem, choice) => Some(GPU_LEFT_OUT),
+                true if is_worth_a_gpu(problem) => Some(NO_GPU),
+                _ => None,
+            };
+            let discover = wanted && !kernel.is_for_sets();
+            return Ok(Self { cpu, discover, opened: Vec::new(), note });
         }
         if problem.piece() != Piece::Queen {
             return Err(DeviceError::QueensOnly(problem.piece()));
@@ -83,9 +95,14 @@ impl SelectedDevices {
         {
             return Err(DeviceError::AnotherScheme(kernel));
         }
-        Ok(Self { cpu, discover: false, opened: find_devices(choice)? })
+        Ok(Self { cpu, discover: false, opened: find_devices(choice)?, note: None })
     }
 }
+
+/// The message if a count that is long enough for a GPU has none.
+pub(super) const NO_GPU: &str = "no GPU adapter was found: counting on the CPU alone";
+const GPU_LEFT_OUT: &str =
+    "the checkpoint has column sets, which GPUs do not count: counting on the CPU alone";
 
 /// The units counted in this session, by the kernel that finished units name.
 #[derive(Debug, Default)]
@@ -114,7 +131,7 @@ impl CountTask {
         let decomposition = decomposition.with_unit_prefixes(size);
         let store = UnitStore::InMemory(CompletedUnits::new(decomposition.units()));
         let decomposition = Arc::new(decomposition);
-        let devices = SelectedDevices::choose(problem, options)?;
+        let devices = SelectedDevices::choose(problem, kernel, options)?;
         let part = JobPart::WHOLE;
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
     }
@@ -131,7 +148,7 @@ impl CountTask {
         options: &CountOptions,
         path: &Path,
     ) -> Result<Self, CountError> {
-        let (job, kernel) = job(problem, options)?;
+        let (job, mut kernel) = job(problem, options)?;
         let mut checkpoint = Checkpoint::open(path)?;
         let Some(found_job) = checkpoint.job().cloned() else {
             let mut task = Self::plan(problem, options)?;
@@ -139,7 +156,11 @@ impl CountTask {
             task.store = UnitStore::OnDisk(checkpoint);
             return Ok(task);
         };
-        if found_job.problem() != problem || found_job.scheme() != job.scheme() {
+        if options.kernel.is_none() {
+            // Another machine or an older version may have planned it.
+            kernel = KernelKind::fastest_for(found_job.scheme(), problem.piece());
+        }
+        if found_job.problem() != problem || found_job.scheme() != kernel.scheme(problem) {
             let (found, wanted) = (found_job.to_string(), job.to_string());
             return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
         }
@@ -151,7 +172,7 @@ impl CountTask {
         }
         let forecast = forecast_if_long(&decomposition, kernel);
         let store = UnitStore::OnDisk(checkpoint);
-        let devices = SelectedDevices::choose(problem, options)?;
+        let devices = SelectedDevices::choose(problem, kernel, options)?;
         let part = JobPart::WHOLE;
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
     }
@@ -170,7 +191,8 @@ impl CountTask {
     ) -> Result<Self, CountError> {
         let job = decomposition.job();
         let problem = job.problem();
-        let kernel = options.kernel.unwrap_or_else(|| KernelKind::fastest(problem.piece()));
+        let fastest = || KernelKind::fastest_for(job.scheme(), problem.piece());
+        let kernel = options.kernel.unwrap_or_else(fastest);
         kernel.build(problem.piece())?;
         if kernel.scheme(problem) != job.scheme() {
             return Err(DeviceError::AnotherScheme(kernel).into());
@@ -186,7 +208,7 @@ impl CountTask {
                 );
             }
         }
-        let devices = SelectedDevices::choose(problem, options)?;
+        let devices = SelectedDevices::choose(problem, kernel, options)?;
         // A forecast takes seconds for large boards, and only devices need it.
         let forecast = if options.devices.has_adapters() {
             forecast_if_long(decomposition, kernel)
@@ -315,6 +337,10 @@ impl CountTask {
         let before = *self.completed().so_far();
         let mut finished_nodes = self.finished_nodes();
         let fraction_before = self.fraction(finished_nodes);
+        if let Some(note) = self.devices.note {
+            // A request to stop is handled at the next progress event.
+            let _ = on_event(CountEvent::Note(note));
+        }
         let mut workers = self.start();
         let mut counted = UnitsByKernel::default();
         while missing > 0 || workers.is_testing_kernel() {

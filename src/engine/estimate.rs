@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::count::{CountError, CountOptions};
 use super::count_task::CountTask;
+use super::unit_size::{job, with_prefixes};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 
@@ -66,6 +67,12 @@ pub struct Forecast {
 }
 
 impl Forecast {
+    /// Creates the forecast of equal work for all subproblems.
+    pub(super) fn even(nodes: f64, subproblems: u64) -> Self {
+        let stride = subproblems.max(1);
+        Self { samples: vec![nodes / stride as f64], stride }
+    }
+
     /// Returns the expected nodes below a range of prefixes.
     pub fn nodes(&self, range: Range<u64>) -> f64 {
         (range.start / self.stride..range.end.div_ceil(self.stride))
@@ -160,8 +167,10 @@ pub fn estimate(
     /// Prefixes kept in memory as starts of dives.
     const STARTS: u64 = 1 << 16;
 
-    let task = CountTask::plan(&Problem::empty(Piece::Queen, n), options)?;
-    let decomposition = task.decomposition();
+    let problem = Problem::empty(Piece::Queen, n);
+    let (job, kernel) = job(&problem, options)?;
+    let decomposition = Decomposition::new(job);
+    let decomposition = &*with_prefixes(&decomposition);
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut starts, _) = starts(decomposition, STARTS);
     let prefixes = decomposition.prefixes() as f64;
@@ -185,7 +194,8 @@ pub fn estimate(
         nodes.push(round.nodes / ROUND as f64 * prefixes);
         solutions.push(round.solutions / ROUND as f64 * prefixes);
     }
-    let (nodes_per_s, measured_at) = measure_rate(n, options, seed)?;
+    let options = CountOptions { kernel: Some(kernel), ..options.clone() };
+    let (nodes_per_s, measured_at) = measure_rate(n, &options, seed)?;
     let dives = (nodes.len() * ROUND) as u64;
     let (nodes, solutions) = (Mean::of(&nodes), Mean::of(&solutions));
     let seconds = nodes.mean / nodes_per_s;
@@ -200,8 +210,8 @@ fn measure_rate(n: usize, options: &CountOptions, seed: u64) -> Result<(f64, usi
     let mut size = 10 + n % 2;
     loop {
         let task = CountTask::plan(&Problem::empty(Piece::Queen, size), options)?;
-        let decomposition = task.decomposition();
-        let nodes = forecast(decomposition, 1 << 14, 8, seed).nodes(0..decomposition.prefixes());
+        let prefixes = with_prefixes(task.decomposition());
+        let nodes = forecast(&prefixes, 1 << 14, 8, seed).nodes(0..prefixes.prefixes());
         let elapsed = task.run(|_| std::ops::ControlFlow::Continue(()))?.elapsed;
         if elapsed >= LONG_ENOUGH || size + 2 > n {
             return Ok((nodes / elapsed.as_secs_f64(), size));

@@ -19,7 +19,8 @@ pub(crate) struct KernelPreference(Vec<KernelKind>);
 
 impl KernelPreference {
     /// Creates the preference with the chosen kernel, or the fastest, and all slower ones that run
-    /// here; also the next faster one if none of the slower ones is useful.
+    /// here; also the next faster one if none of the slower ones is useful, and, if none was
+    /// chosen, those for column sets.
     ///
     /// # Errors
     /// The chosen kernel cannot run here.
@@ -41,6 +42,9 @@ impl KernelPreference {
             kinds
                 .extend(fastest_first.iter().rev().find(|kind| position(**kind) < position(first)));
         }
+        if chosen.is_none() {
+            kinds.extend(fastest_first.iter().filter(|kind| kind.is_for_sets()));
+        }
         Ok(Self(kinds))
     }
 
@@ -53,13 +57,18 @@ impl KernelPreference {
     /// Returns the kernels that can count a job.
     pub(crate) fn for_job(&self, job: &Job) -> impl Iterator<Item = KernelKind> {
         let problem = job.problem();
-        self.0.iter().copied().filter(move |kind| match kind {
+        let (for_sets, others): (Vec<KernelKind>, Vec<KernelKind>) =
+            self.0.iter().partition(|kind| kind.is_for_sets());
+        for_sets.into_iter().chain(others).filter(move |kind| match kind {
             // The oracle is for small boards, unless it was chosen explicitly.
             KernelKind::Reference => self.0.first() == Some(kind) || problem.n() <= 10,
             KernelKind::Generic => true,
             KernelKind::Textbook => false,
             KernelKind::Scalar | KernelKind::Avx2 | KernelKind::Avx512 => {
                 problem.piece() == Piece::Queen
+            }
+            KernelKind::Sets | KernelKind::SetsAvx2 | KernelKind::SetsAvx512 => {
+                job.scheme() == Scheme::ColumnSets
             }
         })
     }
@@ -154,6 +163,7 @@ fn solutions(
     let scheme = match kind {
         // The textbook kernel counts only its own scheme.
         KernelKind::Textbook => kind.scheme(problem),
+        _ if kind.is_for_sets() => Scheme::ColumnSets,
         _ => Scheme::best(problem),
     };
     let job = Job::new(problem.clone(), scheme, None, 64).map_err(|error| error.to_string())?;
@@ -328,11 +338,16 @@ mod tests {
             .filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
         for choice in chosen.map(Some).chain([None]) {
             let preference = KernelPreference::new(choice).expect("runs here");
-            let queens = job(Piece::Queen, 20);
-            let first = preference.pick(&queens, None).expect("the first");
-            assert_eq!(Some(first), choice.or(Some(KernelKind::fastest(Piece::Queen))));
-            let second = preference.pick(&queens, Some(first.name())).expect("another one");
-            assert_ne!(first, second);
+            for scheme in [Scheme::CentreCross, Scheme::ColumnSets] {
+                let job = Job::new(Problem::empty(Piece::Queen, 20), scheme, None, 1);
+                let job = job.expect("a small board");
+                let first = preference.pick(&job, None).expect("the first");
+                let fastest = KernelKind::fastest_for(scheme, Piece::Queen);
+                let able = |kind: &KernelKind| !kind.is_for_sets() || scheme == Scheme::ColumnSets;
+                assert_eq!(first, choice.filter(able).unwrap_or(fastest), "{choice:?}, {scheme:?}");
+                let second = preference.pick(&job, Some(first.name())).expect("another one");
+                assert_ne!(first, second);
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! The size of the units of a job: from the forecast work and the usual rate of the kernel.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
 use super::count::{CountError, CountOptions};
+use super::devices::{DeviceChoice, find_devices};
 use super::estimate::{Forecast, forecast};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Job, JobError, Scheme};
@@ -13,10 +15,62 @@ pub(super) fn job(
     problem: &Problem,
     options: &CountOptions,
 ) -> Result<(Job, KernelKind), CountError> {
-    let kernel = options.kernel.unwrap_or_else(|| KernelKind::fastest(problem.piece()));
+    let kernel = options.kernel.unwrap_or_else(|| fastest_kernel(problem, &options.devices));
     kernel.build(problem.piece())?;
     Ok((Job::new(problem.clone(), kernel.scheme(problem), None, 1)?, kernel))
 }
+
+/// Returns the fastest CPU kernel for a problem. GPUs do not count column sets, so where a GPU takes
+/// part it is a kernel for prefixes.
+fn fastest_kernel(problem: &Problem, devices: &DeviceChoice) -> KernelKind {
+    let kernel = KernelKind::fastest_on_cpu(problem);
+    if kernel.is_for_sets() && (is_too_small_for_sets(problem) || has_gpu(problem, devices)) {
+        return KernelKind::fastest(problem.piece());
+    }
+    kernel
+}
+
+/// Returns whether the decided squares of a problem of queens leave so little to search that the
+/// time for all column sets, however little each of them has, would dominate.
+fn is_too_small_for_sets(problem: &Problem) -> bool {
+    /// The empty board of size 18 has 180,000.
+    const LEAST_NODES_PER_SET: f64 = 20_000.0;
+    if problem.is_empty() {
+        return false;
+    }
+    let prefixes = |scheme| {
+        let job = Job::new(problem.clone(), scheme, None, 1).ok()?;
+        Some(Decomposition::new(job))
+    };
+    let sets = prefixes(Scheme::ColumnSets).map_or(0, |sets| sets.prefixes());
+    let nodes = prefixes(Scheme::best(problem)).map_or(0.0, |prefixes| {
+        forecast(&prefixes, STARTS, DIVES, SEED).nodes(0..prefixes.prefixes())
+    });
+    nodes < sets as f64 * LEAST_NODES_PER_SET
+}
+
+/// Returns whether the CPU alone would need so long, more than ten seconds, that a GPU pays off.
+pub(super) const fn is_worth_a_gpu(problem: &Problem) -> bool {
+    problem.n() >= 20
+}
+
+/// Returns whether a GPU takes part in a count on these devices.
+pub(super) fn has_gpu(problem: &Problem, devices: &DeviceChoice) -> bool {
+    match devices {
+        DeviceChoice::Auto => {
+            cfg!(feature = "gpu")
+                && is_worth_a_gpu(problem)
+                && find_devices(devices).is_ok_and(|found| !found.is_empty())
+        }
+        DeviceChoice::These(_) => devices.has_adapters(),
+    }
+}
+
+/// The prefixes that a forecast samples, and the dives from each.
+const STARTS: u64 = 4096;
+const DIVES: u32 = 4;
+/// The seed of forecasts. Any constant works: the same job gets the same units.
+const SEED: u64 = 2026;
 
 /// The minimum number of units of a job, if it has as many prefixes: enough for some dozens of
 /// threads.
@@ -29,6 +83,9 @@ const MOST_UNITS: u64 = 1 << 16;
 /// Measured at n = 16 and 17 on a 3 GHz server core.
 pub(super) const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     match kernel {
+        KernelKind::SetsAvx512 => 4e9,
+        KernelKind::SetsAvx2 => 3.2e9,
+        KernelKind::Sets => 2.1e9,
         KernelKind::Avx512 => 3e9,
         KernelKind::Avx2 => 1.2e9,
         KernelKind::Scalar => 1.5e8,
@@ -75,18 +132,37 @@ pub(super) fn forecast_if_long(
     decomposition: &Decomposition,
     kernel: KernelKind,
 ) -> Option<Forecast> {
-    const STARTS: u64 = 4096;
-    const DIVES: u32 = 4;
-    /// Any constant works: the same job gets the same units.
-    const SEED: u64 = 2026;
     let problem = decomposition.job().problem();
     let shortest = match kernel {
-        KernelKind::Avx512 | KernelKind::Avx2 => 18,
+        KernelKind::Avx512
+        | KernelKind::Avx2
+        | KernelKind::Sets
+        | KernelKind::SetsAvx2
+        | KernelKind::SetsAvx512 => 18,
         KernelKind::Scalar | KernelKind::Textbook => 15,
         KernelKind::Generic | KernelKind::Reference => 10,
     };
-    (problem.piece() == Piece::Queen && problem.n() >= shortest)
-        .then(|| forecast(decomposition, STARTS, DIVES, SEED))
+    if problem.piece() != Piece::Queen || problem.n() < shortest {
+        return None;
+    }
+    let prefixes = with_prefixes(decomposition);
+    let forecast = forecast(&prefixes, STARTS, DIVES, SEED);
+    if !decomposition.has_sets() {
+        return Some(forecast);
+    }
+    let nodes = forecast.nodes(0..prefixes.prefixes());
+    Some(Forecast::even(nodes, decomposition.prefixes()))
+}
+
+/// Returns the decomposition itself if it has prefixes; otherwise that of the same problem into the
+/// prefixes whose nodes forecasts are made of.
+pub(super) fn with_prefixes(decomposition: &Decomposition) -> Cow<'_, Decomposition> {
+    if !decomposition.has_sets() {
+        return Cow::Borrowed(decomposition);
+    }
+    let problem = decomposition.job().problem();
+    let job = Job::new(problem.clone(), Scheme::best(problem), None, 1);
+    Cow::Owned(Decomposition::new(job.expect("the size and the piece are those of a job")))
 }
 
 /// Returns the number of threads: one a core unless the options specify it.

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::count::CountError;
+use super::count_task::NO_GPU;
 use super::devices::{Device, DeviceChoice, find_devices};
 use super::kernels::{CpuKernels, KernelFailure};
 use super::queue::{Holder, Queue};
@@ -107,9 +108,7 @@ impl Workers {
         let look = move || {
             let devices = find_devices(&DeviceChoice::Auto).unwrap_or_default();
             if devices.is_empty() {
-                context.send(Message::Note(
-                    "no GPU adapter was found: counting on the CPU alone".into(),
-                ));
+                context.send(Message::Note(NO_GPU.into()));
             }
             std::thread::scope(|scope| {
                 // These numbers differ from those of devices that were named.

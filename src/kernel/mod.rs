@@ -7,9 +7,8 @@
 //! | [`textbook`] | bit masks and mirror symmetry, the performance baseline | queens |
 //! | [`scalar`] | centre-cross cases, a register stack, two rows of look-ahead | queens |
 //! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
+//! | [`sets`] (sets, sets-avx2, sets-avx512) | column sets, by bit planes | queens |
 //! | [`generic`] | any piece | all |
-//!
-//! [`sets`] counts by another decomposition, into column sets; the commands do not use it yet.
 
 pub mod generic;
 pub mod gpu;
@@ -26,10 +25,10 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Prefix, Scheme, SymmetryCase};
+use crate::decomposition::{ColumnSet, Decomposition, Prefix, Scheme, SetFamily, SymmetryCase};
 use crate::tally::{Parts, Tally, TallyError};
 
-/// A kernel that counts the completions of prefixes.
+/// A kernel that counts the completions of prefixes and the placements of column sets.
 pub trait Kernel: Send {
     /// Adds the completions of `prefixes`, all of them prefixes of `case`, to `parts`. A kernel may
     /// buffer work to process it together with later prefixes.
@@ -42,6 +41,23 @@ pub trait Kernel: Send {
         prefixes: &[Prefix],
         parts: &mut Parts,
     ) -> Result<(), TallyError>;
+
+    /// Adds the placements of `set`, a set of `family`, to `parts`. Nothing stays buffered.
+    ///
+    /// # Errors
+    /// A sum exceeds 128 bits, or the set was counted twice with different results.
+    fn count_set(
+        &mut self,
+        family: &SetFamily,
+        set: &ColumnSet,
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
+        for case in family.cases(set) {
+            self.count(&case, &[Prefix::start(&case)], parts)?;
+            self.finish(parts)?;
+        }
+        Ok(())
+    }
 
     /// Counts any buffered work. Afterwards `parts` is complete.
     ///
@@ -64,10 +80,10 @@ pub fn count_range(
     count_parts(kernel, decomposition, range)?.total()
 }
 
-/// Counts the prefixes of `range`, itemised by weight.
+/// Counts the prefixes or column sets of `range`, itemised by weight.
 ///
 /// # Errors
-/// A sum exceeds 128 bits.
+/// A sum exceeds 128 bits, or a set was counted twice with different results.
 pub fn count_parts(
     kernel: &mut dyn Kernel,
     decomposition: &Decomposition,
@@ -75,6 +91,12 @@ pub fn count_parts(
 ) -> Result<Parts, TallyError> {
     const CHUNK: usize = 1024;
     let mut parts = Parts::default();
+    if decomposition.has_sets() {
+        for (family, set) in decomposition.sets(range) {
+            kernel.count_set(family, &set, &mut parts)?;
+        }
+        return Ok(parts);
+    }
     let mut outcome = Ok(());
     let mut chunk: Vec<Prefix> = Vec::with_capacity(CHUNK);
     let mut case_of_chunk: Option<&SymmetryCase> = None;
@@ -126,11 +148,19 @@ pub enum KernelKind {
     Avx512,
     /// [`generic`].
     Generic,
+    /// [`sets`] with the instructions that every processor has.
+    Sets,
+    /// [`sets`] with AVX2.
+    SetsAvx2,
+    /// [`sets`] with AVX-512.
+    SetsAvx512,
 }
 
 /// The error returned when a name is not that of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a kernel; choose auto, reference, textbook, scalar, avx2, avx512 or generic")]
+#[error(
+    "'{0}' is not a kernel; choose auto, reference, textbook, scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512"
+)]
 pub struct UnknownKernel(String);
 
 /// The error returned when a kernel cannot count a problem here.
@@ -147,9 +177,18 @@ pub enum KernelError {
 }
 
 impl KernelKind {
-    /// All kernels, slowest first.
-    pub const ALL: [Self; 6] =
-        [Self::Reference, Self::Generic, Self::Textbook, Self::Scalar, Self::Avx2, Self::Avx512];
+    /// All kernels, slowest first for large boards.
+    pub const ALL: [Self; 9] = [
+        Self::Reference,
+        Self::Generic,
+        Self::Textbook,
+        Self::Scalar,
+        Self::Avx2,
+        Self::Avx512,
+        Self::Sets,
+        Self::SetsAvx2,
+        Self::SetsAvx512,
+    ];
 
     /// Returns the kernel's name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
@@ -160,6 +199,9 @@ impl KernelKind {
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
             Self::Generic => "generic",
+            Self::Sets => "sets",
+            Self::SetsAvx2 => "sets-avx2",
+            Self::SetsAvx512 => "sets-avx512",
         }
     }
 
@@ -168,11 +210,26 @@ impl KernelKind {
         match self {
             Self::Avx2 => simd::avx2_runs_here(),
             Self::Avx512 => simd::avx512_runs_here(),
-            _ => true,
+            _ => self.instructions().is_none_or(sets::Instructions::run_here),
         }
     }
 
-    /// Returns the fastest kernel for `piece` on this processor.
+    /// Returns the instruction set of a kernel for column sets.
+    const fn instructions(self) -> Option<sets::Instructions> {
+        match self {
+            Self::Sets => Some(sets::Instructions::Portable),
+            Self::SetsAvx2 => Some(sets::Instructions::Avx2),
+            Self::SetsAvx512 => Some(sets::Instructions::Avx512),
+            _ => None,
+        }
+    }
+
+    /// Returns whether this kernel is for column sets.
+    pub const fn is_for_sets(self) -> bool {
+        self.instructions().is_some()
+    }
+
+    /// Returns the fastest kernel for prefixes of `piece` on this processor.
     pub fn fastest(piece: Piece) -> Self {
         match piece {
             Piece::Queen if Self::Avx512.runs_here() => Self::Avx512,
@@ -182,11 +239,41 @@ impl KernelKind {
         }
     }
 
+    /// Returns the fastest kernel for column sets on this processor.
+    pub fn fastest_for_sets() -> Self {
+        let kinds = [Self::SetsAvx512, Self::SetsAvx2];
+        kinds.into_iter().find(|kind| kind.runs_here()).unwrap_or(Self::Sets)
+    }
+
+    /// Returns the kernel that is fastest for boards like `problem` on this processor: for column
+    /// sets from a size on that was measured, because on smaller boards their tables and short
+    /// lists cost more than they gain. A board with so many decided squares that little is left to
+    /// search is better counted by [`Self::fastest`].
+    pub fn fastest_on_cpu(problem: &Problem) -> Self {
+        let sets = Self::fastest_for_sets();
+        let least = match (sets, Scheme::best(problem)) {
+            (Self::Sets, _) => 14,
+            (_, Scheme::CentreCross) => 18,
+            _ => 16,
+        };
+        if problem.piece() == Piece::Queen && problem.n() >= least {
+            sets
+        } else {
+            Self::fastest(problem.piece())
+        }
+    }
+
+    /// Returns the fastest kernel for the subproblems of `scheme` on this processor.
+    pub fn fastest_for(scheme: Scheme, piece: Piece) -> Self {
+        if scheme == Scheme::ColumnSets { Self::fastest_for_sets() } else { Self::fastest(piece) }
+    }
+
     /// Returns the scheme that this kernel uses for `problem`.
     pub fn scheme(self, problem: &Problem) -> Scheme {
         match self {
             // The oracle's totals share nothing with the case analysis of the other schemes.
             Self::Textbook | Self::Reference => Scheme::TopMirror,
+            _ if self.is_for_sets() => Scheme::ColumnSets,
             _ => Scheme::best(problem),
         }
     }
@@ -208,13 +295,17 @@ impl KernelKind {
         if piece != Piece::Queen && !matches!(self, Self::Reference | Self::Generic) {
             return Err(KernelError::QueensOnly(self, piece));
         }
+        if let Some(instructions) = self.instructions() {
+            let other = Self::fastest(piece).build(piece)?;
+            return Ok(Box::new(sets::SetKernel::new(instructions, other)));
+        }
         Ok(match self {
             Self::Reference => Box::new(reference::Reference),
             Self::Textbook => Box::new(textbook::Textbook),
             Self::Scalar => Box::new(scalar::Scalar),
             Self::Avx2 => simd::avx2().ok_or(KernelError::NotOnThisMachine(self))?,
             Self::Avx512 => simd::avx512().ok_or(KernelError::NotOnThisMachine(self))?,
-            Self::Generic => Box::new(generic::Generic),
+            _ => Box::new(generic::Generic),
         })
     }
 }

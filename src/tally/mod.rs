@@ -55,6 +55,16 @@ pub enum TallyError {
         "the sum {0} (in thirds) is not a multiple of 3: a subproblem is missing or was counted twice"
     )]
     Thirds(u128),
+    /// A subproblem was counted by two methods with different results.
+    #[error(
+        "a set of columns has {first} placements by the first count and {second} by the second: the processor or memory is faulty"
+    )]
+    CountedTwice {
+        /// The first count.
+        first: u128,
+        /// The second one.
+        second: u128,
+    },
 }
 
 impl Tally {

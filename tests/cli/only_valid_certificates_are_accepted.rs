@@ -74,20 +74,25 @@ fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
 }
 
 /// Returns the board sizes of the stored certificates of a kind, each of which must be accepted.
-/// They are named kind-n.proof or kind-n-what.proof.
+/// They are named kind-n.proof or kind-n-what.proof. Some take seconds, so several are checked at a
+/// time.
 fn kept_sizes(prefix: &str, kind: Kind) -> Vec<usize> {
-    let mut sizes = Vec::new();
-    for entry in fs::read_dir(kept("")).expect("the folder of certificates") {
-        let path = entry.expect("a readable folder").path();
+    let entries = fs::read_dir(kept("")).expect("the folder of certificates");
+    let paths: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    let proved_size = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-        let Some(rest) = name.strip_prefix(prefix) else { continue };
-        let n = rest.split(['-', '.']).next().expect("a size");
-        let certificate = fs::read(&path).expect("a readable file");
+        let n = name.strip_prefix(prefix)?.split(['-', '.']).next().expect("a size");
+        let certificate = fs::read(path).expect("a readable file");
         assert!(certificate.len() <= 1 << 20, "{name} is too large for the repository");
         let proved = proof::check(&certificate).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((proved.kind, proved.n.to_string().as_str()), (kind, n));
-        sizes.push(proved.n);
-    }
+        Some(proved.n)
+    };
+    let mut sizes: Vec<usize> = std::thread::scope(|scope| {
+        let checks: Vec<_> = paths.iter().map(|path| scope.spawn(|| proved_size(path))).collect();
+        checks.into_iter().filter_map(|check| check.join().expect("all are accepted")).collect()
+    });
     sizes.sort_unstable();
     sizes
 }

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::decomposition::{Decomposition, Job, MOST_SUB_RANGES, UnitLimits, sub_ranges_of};
+use nqueens::decomposition::{
+    Decomposition, Job, MOST_SUB_RANGES, Scheme, UnitLimits, sub_ranges_of,
+};
 use nqueens::kernel::reference::completions;
 use nqueens::kernel::{KernelKind, count_parts, count_range, count_sub_ranges};
 use nqueens::tally::{Parts, Thirds};
@@ -33,14 +35,26 @@ fn decompose(problem: &Problem, kind: KernelKind, depth: usize) -> Decomposition
     Decomposition::new(job)
 }
 
+/// Returns the oracle's thirds of each prefix or column set of a range, in order.
+fn oracle(decomposition: &Decomposition, range: Range<u64>) -> Vec<u128> {
+    let mut expected = Vec::new();
+    if decomposition.has_sets() {
+        // The oracle counts the symmetry cases of each set.
+        let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
+        let count = |index| count_range(&mut *oracle, decomposition, index..index + 1);
+        return range.map(count).map(|tally| tally.expect("a small sum").thirds()).collect();
+    }
+    decomposition.for_each(range, |plan, prefix| {
+        expected.push(u128::from(completions(plan, prefix).0) * u128::from(plan.weight()));
+    });
+    expected
+}
+
 /// Compares each prefix by itself, then all of them in one call, where a batch kernel mixes cases.
 fn assert_every_subproblem_agrees(problem: &Problem, kind: KernelKind, depth: usize) {
     let decomposition = decompose(problem, kind, depth);
     let mut kernel = kind.build(problem.piece()).expect("a kernel that runs here");
-    let mut expected = Vec::new();
-    decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
-        expected.push(u128::from(completions(plan, prefix).0) * u128::from(plan.weight()));
-    });
+    let expected = oracle(&decomposition, 0..decomposition.prefixes());
     for (index, &thirds) in (0..).zip(&expected) {
         let tally =
             count_range(&mut *kernel, &decomposition, index..index + 1).expect("a small sum");
@@ -77,13 +91,31 @@ fn a_sample_of_subproblems_of_larger_boards_agrees() {
             // cases.
             for start in (0..decomposition.prefixes()).step_by(13 * 97) {
                 let range = start..(start + 13).min(decomposition.prefixes());
-                let mut expected = 0;
-                decomposition.for_each(range.clone(), |plan, prefix| {
-                    expected += u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
-                });
+                let expected: u128 = oracle(&decomposition, range.clone()).iter().sum();
                 let tally =
                     count_range(&mut *kernel, &decomposition, range.clone()).expect("a small sum");
                 assert_eq!(tally.thirds(), expected, "{kind}, n = {n}, prefixes {range:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_counts_column_sets_like_the_oracle() {
+    let blocked = vec![Square::new(0, 3), Square::new(6, 6)];
+    let decided = Problem::new(Piece::Queen, 9, vec![Square::new(2, 1)], blocked);
+    let boards = (4..=9).map(|n| Problem::empty(Piece::Queen, n));
+    for problem in boards.chain([decided.expect("on the board")]) {
+        let job = Job::new(problem.clone(), Scheme::ColumnSets, None, 1).expect("queens");
+        let decomposition = Decomposition::new(job);
+        let expected = oracle(&decomposition, 0..decomposition.prefixes());
+        // The textbook kernel counts only its own scheme.
+        for kind in kernels(Piece::Queen).into_iter().filter(|kind| *kind != KernelKind::Textbook) {
+            let mut kernel = kind.build(Piece::Queen).expect("a kernel that runs here");
+            for (number, &thirds) in (0..).zip(&expected) {
+                let tally = count_range(&mut *kernel, &decomposition, number..number + 1);
+                let found = tally.expect("a small sum").thirds();
+                assert_eq!(found, thirds, "{kind}, {problem:?}, set {number}");
             }
         }
     }
@@ -116,12 +148,27 @@ fn by_weight(parts: &Parts) -> BTreeMap<Thirds, (u128, u128)> {
     parts.iter().map(|part| (part.weight, (part.completions, part.nodes))).collect()
 }
 
-/// Returns the oracle's completions of a range by weight.
+/// Returns the completions by weight, without weights that have none.
+fn completions_by_weight(parts: &Parts) -> BTreeMap<Thirds, u128> {
+    let completions = by_weight(parts).into_iter();
+    completions
+        .map(|(weight, (completions, _))| (weight, completions))
+        .filter(|of| of.1 > 0)
+        .collect()
+}
+
+/// Returns the oracle's completions of a range by weight, without weights that have none.
 fn expected(decomposition: &Decomposition, range: Range<u64>) -> BTreeMap<Thirds, u128> {
+    if decomposition.has_sets() {
+        let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
+        let parts = count_parts(&mut *oracle, decomposition, range).expect("a small sum");
+        return completions_by_weight(&parts);
+    }
     let mut sums = BTreeMap::new();
     decomposition.for_each(range, |plan, prefix| {
         *sums.entry(plan.weight()).or_default() += u128::from(completions(plan, prefix).0);
     });
+    sums.retain(|_, completions| *completions > 0);
     sums
 }
 
@@ -154,12 +201,8 @@ fn assert_sub_ranges_add_up(problem: &Problem, kind: KernelKind, depth: usize, u
             let mut sum = Parts::default();
             for (range, parts) in ranges.into_iter().zip(counted) {
                 assert_within(&decomposition.limits(range.clone()), &parts, &what);
-                let found: BTreeMap<Thirds, u128> = by_weight(&parts)
-                    .into_iter()
-                    .map(|(weight, (completions, _))| (weight, completions))
-                    .collect();
                 assert_eq!(
-                    found,
+                    completions_by_weight(&parts),
                     expected(decomposition, range.clone()),
                     "{what}, prefixes {range:?}"
                 );

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::cluster::campaign::{ArbiterTask, COORDINATOR, Ruling, Source, SubRangeSet};
 use crate::cluster::protocol::BUILD;
-use crate::decomposition::{Decomposition, Job};
+use crate::decomposition::{Decomposition, Job, Scheme};
 use crate::kernel::{KernelKind, count_sub_ranges};
 use crate::tally::{Parts, Tally};
 
@@ -69,9 +69,19 @@ fn kernels(job: &Job) -> (KernelKind, KernelKind) {
     let fits = |kind: &KernelKind| {
         kind.runs_here()
             && kind.build(problem.piece()).is_ok()
-            && kind.scheme(problem) == job.scheme()
+            && (kind.scheme(problem) == job.scheme()
+                || (job.scheme() == Scheme::ColumnSets && *kind != KernelKind::Generic))
     };
-    let order = [KernelKind::Avx512, KernelKind::Avx2, KernelKind::Scalar, KernelKind::Generic];
+    // The second kernel must not be a variant of the first.
+    let order = [
+        KernelKind::SetsAvx512,
+        KernelKind::Avx512,
+        KernelKind::SetsAvx2,
+        KernelKind::Avx2,
+        KernelKind::Sets,
+        KernelKind::Scalar,
+        KernelKind::Generic,
+    ];
     let mut able = order.into_iter().filter(fits);
     let first = able.next().unwrap_or(KernelKind::Generic);
     (first, able.next().unwrap_or(first))

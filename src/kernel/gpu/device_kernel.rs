@@ -116,11 +116,14 @@ impl DeviceKernel {
     /// Prepares the device for a job.
     ///
     /// # Errors
-    /// The device fails, or its memory is too small.
+    /// The device fails, its memory is too small, or the job has column sets.
     pub fn open<'a>(
         &'a mut self,
         decomposition: &'a Decomposition,
     ) -> Result<DeviceJob<'a>, Fault> {
+        if decomposition.has_sets() {
+            return Err(Fault::Unsuited);
+        }
         let tables = Tables::new(decomposition);
         let most_bytes = self.backend.most_bytes();
         let mut shape = self.shape.fit(&tables, most_bytes)?;

@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::Engine;
-use super::vector::{Pairs, SLACK, Vector, carry_save_sum};
+use super::engine::{Engine, Sum};
+use super::vector::{Pairs, Plane, SLACK, Vector, carry_save_sum};
 use crate::decomposition::ColumnSet;
 
 /// The words of a plane: more need more registers than there are.
@@ -25,11 +25,11 @@ impl Avx2 {
     }
 
     /// Counts a set with these instructions enabled.
-    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
         /// # Safety
         /// The processor must have the features named here; an [`Avx2`] proves it.
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        unsafe fn enabled(vector: Avx2, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+        unsafe fn enabled(vector: Avx2, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
             engine.count(vector, set)
         }
         // SAFETY: `self` is the proof.
@@ -80,6 +80,20 @@ impl Avx2 {
         };
         // Four bits.
         mask as usize & if valid >= 4 { 15 } else { (1 << valid) - 1 }
+    }
+
+    #[inline(always)]
+    fn load_plane<const W: usize>(self, plane: &Plane<W>) -> __m256i {
+        const { assert!(W == WORDS) };
+        // SAFETY: a plane has four words, and `self` proves AVX2.
+        unsafe { _mm256_loadu_si256(plane.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_plane<const W: usize>(self, plane: &mut Plane<W>, words: __m256i) {
+        const { assert!(W == WORDS) };
+        // SAFETY: a plane has four words, and `self` proves AVX2.
+        unsafe { _mm256_storeu_si256(plane.as_mut_ptr().cast(), words) }
     }
 
     /// Moves the words of the mask to the front.
@@ -179,6 +193,36 @@ impl Vector for Avx2 {
             }
         }
         kept
+    }
+
+    #[inline(always)]
+    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
+        let (x, y) = (self.load_plane(a), self.load_plane(b));
+        // SAFETY: `self` proves AVX2.
+        unsafe {
+            let shift = _mm_cvtsi64_si128(i64::from(shift));
+            let differ = _mm256_xor_si256(_mm256_srl_epi64(x, shift), y);
+            let differ = _mm256_and_si256(differ, self.splat(mask));
+            self.store_plane(b, _mm256_xor_si256(y, differ));
+            self.store_plane(a, _mm256_xor_si256(x, _mm256_sll_epi64(differ, shift)));
+        }
+    }
+
+    #[inline(always)]
+    fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>) {
+        // SAFETY: `self` proves AVX2.
+        let both = unsafe { _mm256_and_si256(self.load_plane(a), self.load_plane(b)) };
+        self.store_plane(into, both);
+    }
+
+    #[inline(always)]
+    fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W> {
+        let some = self.or(self.load_plane(a), self.load_plane(b));
+        let mut none = [0; W];
+        // SAFETY: `self` proves AVX2.
+        let left = unsafe { _mm256_andnot_si256(some, self.load_plane(valid)) };
+        self.store_plane(&mut none, left);
+        none
     }
 
     #[inline(always)]

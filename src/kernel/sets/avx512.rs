@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::Engine;
-use super::vector::{Pairs, SLACK, Vector};
+use super::engine::{Engine, Sum};
+use super::vector::{Pairs, Plane, SLACK, Vector};
 use crate::decomposition::ColumnSet;
 
 /// The words of a plane: one vector.
@@ -30,13 +30,13 @@ impl Avx512 {
     }
 
     /// Counts a set with these instructions enabled.
-    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
         /// # Safety
         /// The processor must have the features named here; an [`Avx512`] proves it.
         #[target_feature(
             enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
         )]
-        unsafe fn enabled(vector: Avx512, engine: &mut Engine<WORDS>, set: &ColumnSet) -> u128 {
+        unsafe fn enabled(vector: Avx512, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
             engine.count(vector, set)
         }
         // SAFETY: `self` is the proof.
@@ -79,6 +79,35 @@ impl Avx512 {
     fn or(self, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: `self` proves AVX-512.
         unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn load_plane<const W: usize>(self, plane: &Plane<W>) -> __m512i {
+        const { assert!(W == WORDS) };
+        // SAFETY: a plane has eight words, and `self` proves AVX-512.
+        unsafe { _mm512_loadu_si512(plane.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_plane<const W: usize>(self, plane: &mut Plane<W>, words: __m512i) {
+        const { assert!(W == WORDS) };
+        // SAFETY: a plane has eight words, and `self` proves AVX-512.
+        unsafe { _mm512_storeu_si512(plane.as_mut_ptr().cast(), words) }
+    }
+
+    /// Returns `sum` plus, in each word, the number of states in all planes of a completion.
+    #[inline(always)]
+    fn add_open<const W: usize>(self, sum: __m512i, pairs: &Pairs<W>, completion: u32) -> __m512i {
+        let [a, b, c, d] = completion.to_le_bytes().map(|byte| usize::from(byte & 63));
+        let [first, second] = [self.load_plane(&pairs[0][a]), self.load_plane(&pairs[1][b])];
+        let [third, fourth] = [self.load_plane(&pairs[2][c]), self.load_plane(&pairs[3][d])];
+        const AND: i32 = 0x80;
+        // SAFETY: `self` proves AVX-512 with VPOPCNTDQ.
+        unsafe {
+            let three = _mm512_ternarylogic_epi64::<AND>(first, second, third);
+            let open = _mm512_and_si512(three, fourth);
+            _mm512_add_epi64(sum, _mm512_popcnt_epi64(open))
+        }
     }
 
     /// Returns the mask of the words of `a` that do not meet `b`, of the first `valid` ones.
@@ -143,20 +172,55 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
+    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
+        let (x, y) = (self.load_plane(a), self.load_plane(b));
+        // SAFETY: `self` proves AVX-512.
+        unsafe {
+            let shift = _mm_cvtsi64_si128(i64::from(shift));
+            let differ = _mm512_xor_si512(_mm512_srl_epi64(x, shift), y);
+            let differ = _mm512_and_si512(differ, self.splat(mask));
+            self.store_plane(b, _mm512_xor_si512(y, differ));
+            self.store_plane(a, _mm512_xor_si512(x, _mm512_sll_epi64(differ, shift)));
+        }
+    }
+
+    #[inline(always)]
+    fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>) {
+        // SAFETY: `self` proves AVX-512.
+        let both = unsafe { _mm512_and_si512(self.load_plane(a), self.load_plane(b)) };
+        self.store_plane(into, both);
+    }
+
+    #[inline(always)]
+    fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W> {
+        let some = self.or(self.load_plane(a), self.load_plane(b));
+        let mut none = [0; W];
+        // SAFETY: `self` proves AVX-512.
+        let left = unsafe { _mm512_andnot_si512(some, self.load_plane(valid)) };
+        self.store_plane(&mut none, left);
+        none
+    }
+
+    #[inline(always)]
     fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64 {
         const { assert!(W == WORDS) };
-        // SAFETY: `self` proves AVX-512 with VPOPCNTDQ; a plane has eight words.
+        let mut sums = [self.splat(0); 4];
+        let groups = completions.chunks_exact(4);
+        let rest = groups.remainder();
+        for of in groups {
+            sums[0] = self.add_open(sums[0], pairs, of[0]);
+            sums[1] = self.add_open(sums[1], pairs, of[1]);
+            sums[2] = self.add_open(sums[2], pairs, of[2]);
+            sums[3] = self.add_open(sums[3], pairs, of[3]);
+        }
+        for &of in rest {
+            sums[0] = self.add_open(sums[0], pairs, of);
+        }
+        // SAFETY: `self` proves AVX-512.
         unsafe {
-            let mut sums = [_mm512_setzero_si512(); 2];
-            for (i, &completion) in completions.iter().enumerate() {
-                let mut open = _mm512_set1_epi64(-1);
-                for (pair, planes) in pairs.iter().enumerate() {
-                    let plane = &planes[(completion >> (8 * pair) & 63) as usize];
-                    open = _mm512_and_si512(open, _mm512_loadu_si512(plane.as_ptr().cast()));
-                }
-                sums[i % 2] = _mm512_add_epi64(sums[i % 2], _mm512_popcnt_epi64(open));
-            }
-            _mm512_reduce_add_epi64(_mm512_add_epi64(sums[0], sums[1])).cast_unsigned()
+            let [a, b, c, d] = sums;
+            let all = _mm512_add_epi64(_mm512_add_epi64(a, b), _mm512_add_epi64(c, d));
+            _mm512_reduce_add_epi64(all).cast_unsigned()
         }
     }
 }

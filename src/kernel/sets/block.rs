@@ -1,5 +1,6 @@
 //! The bit-sliced kernel: many states of a list at once against all completions of the outer rows.
 
+use super::engine::Sum;
 use super::vector::{Pairs, Plane, Vector};
 
 /// The most rows that the kernel completes.
@@ -35,7 +36,7 @@ impl<const W: usize> Block<W> {
         }
     }
 
-    /// Returns the number of pairs of a state and a completion in which the queens of the
+    /// Adds the number of pairs of a state and a completion in which the queens of the
     /// completion stand on open squares. A completion has a byte for each pair of rows, of the
     /// ranks of its columns: 8 x + y for two rows, 9 x where only the first exists, 0 where none
     /// does.
@@ -47,85 +48,93 @@ impl<const W: usize> Block<W> {
         states: &[u64],
         outer: &Outer,
         completions: &[u32],
-    ) -> u128 {
+        sum: &mut Sum,
+    ) {
         if completions.is_empty() {
-            return 0;
+            return;
         }
-        let mut sum = 0;
         // Loops, because a closure is compiled without the instructions that are enabled here.
         for states in states.chunks(64 * W) {
-            self.fill(n, states, outer);
-            sum += u128::from(vector.sum(&self.pairs, completions));
+            self.fill(vector, n, states, outer);
+            sum.add(vector.sum(&self.pairs, completions));
         }
-        sum
     }
 
     /// Computes the planes of at most 64 W states.
     #[inline(always)]
-    fn fill(&mut self, n: usize, states: &[u64], outer: &Outer) {
+    fn fill<V: Vector>(&mut self, vector: V, n: usize, states: &[u64], outer: &Outer) {
+        // State i is bit i / W of word i mod W, so that a row of the squares to be transposed is W
+        // consecutive states.
+        let mut squares = [[0; W]; 64];
+        let flat = squares.as_flattened_mut();
+        flat[..states.len()].copy_from_slice(states);
+        transpose(vector, &mut squares);
         let mut valid = [0; W];
-        for (w, states) in states.chunks(64).enumerate() {
-            let mut square = [0; 64];
-            square[..states.len()].copy_from_slice(states);
-            valid[w] = u64::MAX >> (64 - states.len());
-            transpose(&mut square);
-            for column in 0..n {
-                self.left[column][w] = square[column];
-                self.right[column][w] = square[32 + column];
-            }
+        for (w, valid) in valid.iter_mut().enumerate() {
+            let rows = (states.len() + W - 1 - w) / W;
+            *valid = if rows == 0 { 0 } else { u64::MAX >> (64 - rows) };
         }
-        let open = |row: usize, rank: usize| {
-            let (column, distance) = (outer.columns[rank], outer.first + row);
-            // A column off the board is never attacked; plane 32 is zero.
-            let left = &self.left[if column + distance < n { column + distance } else { 32 }];
-            let right = &self.right[column.checked_sub(distance).unwrap_or(32)];
-            std::array::from_fn::<u64, W, _>(|w| valid[w] & !(left[w] | right[w]))
-        };
-        for (pair, planes) in self.pairs.iter_mut().enumerate() {
+        self.left[..n].copy_from_slice(&squares[..n]);
+        self.right[..n].copy_from_slice(&squares[32..32 + n]);
+        for pair in 0..self.pairs.len() {
             let row = 2 * pair;
             if row >= outer.rows {
-                planes[0] = valid;
+                self.pairs[pair][0] = valid;
             } else if row + 1 == outer.rows {
                 for x in 0..outer.rows {
-                    planes[9 * x] = open(row, x);
+                    self.pairs[pair][9 * x] = self.open(vector, n, outer, row, x, &valid);
                 }
             } else {
                 let mut second = [[0; W]; MOST_OUTER_ROWS];
-                for (y, square) in second[..outer.rows].iter_mut().enumerate() {
-                    *square = open(row + 1, y);
+                for (y, plane) in second[..outer.rows].iter_mut().enumerate() {
+                    *plane = self.open(vector, n, outer, row + 1, y, &valid);
                 }
                 for x in 0..outer.rows {
-                    let first = open(row, x);
-                    for y in 0..outer.rows {
-                        planes[8 * x + y] = std::array::from_fn(|w| first[w] & second[y][w]);
+                    let first = self.open(vector, n, outer, row, x, &valid);
+                    let planes = &mut self.pairs[pair][8 * x..8 * x + outer.rows];
+                    for (plane, second) in planes.iter_mut().zip(&second) {
+                        vector.and(&first, second, plane);
                     }
                 }
             }
         }
     }
+
+    /// Returns the states that leave the square of an outer row and of the column of a rank open.
+    #[inline(always)]
+    fn open<V: Vector>(
+        &self,
+        vector: V,
+        n: usize,
+        outer: &Outer,
+        row: usize,
+        rank: usize,
+        valid: &Plane<W>,
+    ) -> Plane<W> {
+        let (column, distance) = (outer.columns[rank], outer.first + row);
+        // A column off the board is never attacked; plane 32 is zero.
+        let left = &self.left[if column + distance < n { column + distance } else { 32 }];
+        let right = &self.right[if column >= distance { column - distance } else { 32 }];
+        vector.none(valid, left, right)
+    }
 }
 
-/// Transposes a square of 64 bits by 64 bits: bit j of word i becomes bit i of word j.
+/// Transposes W squares of 64 bits by 64 bits, in each word one: bit j of row i becomes bit i of row
+/// j.
 #[inline(always)]
-fn transpose(square: &mut [u64; 64]) {
-    exchange::<32>(square, 0x0000_0000_ffff_ffff);
-    exchange::<16>(square, 0x0000_ffff_0000_ffff);
-    exchange::<8>(square, 0x00ff_00ff_00ff_00ff);
-    exchange::<4>(square, 0x0f0f_0f0f_0f0f_0f0f);
-    exchange::<2>(square, 0x3333_3333_3333_3333);
-    exchange::<1>(square, 0x5555_5555_5555_5555);
-}
-
-/// Exchanges the two off-diagonal quarters of each square of 2 S by 2 S bits. `mask` has the bits
-/// of the left halves.
-#[inline(always)]
-fn exchange<const S: usize>(square: &mut [u64; 64], mask: u64) {
-    for of in square.chunks_exact_mut(2 * S) {
-        let (upper, lower) = of.split_at_mut(S);
-        for (a, b) in upper.iter_mut().zip(lower) {
-            let differ = (*a >> S ^ *b) & mask;
-            *b ^= differ;
-            *a ^= differ << S;
+fn transpose<V: Vector, const W: usize>(vector: V, squares: &mut [Plane<W>; 64]) {
+    let mut size = 32;
+    let mut mask = 0x0000_0000_ffff_ffff;
+    while size > 0 {
+        // Exchanges the two off-diagonal quarters of each part of 2 size by 2 size bits. The mask
+        // has the bits of the left halves.
+        for of in squares.chunks_exact_mut(2 * size) {
+            let (upper, lower) = of.split_at_mut(size);
+            for (a, b) in upper.iter_mut().zip(lower) {
+                vector.exchange(a, b, size as u32, mask);
+            }
         }
+        size /= 2;
+        mask ^= mask << size;
     }
 }

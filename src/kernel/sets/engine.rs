@@ -7,6 +7,7 @@ use super::placements::{
 };
 use super::vector::{SLACK, Vector};
 use crate::decomposition::{ColumnSet, MAX_COUNT_SIZE, SetFamily, SetRule, columns_of};
+use crate::tally::Residues;
 
 /// The number of states from which the upper half is counted for the list so far, which bounds the
 /// memory of a thread.
@@ -23,6 +24,31 @@ pub struct SetWork {
     pub states: u64,
     /// The completions of those calls.
     pub completions: u64,
+}
+
+/// The sum of a set and, beside it, the sums of the halves of the words that were added, which share
+/// no counter with it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    all: u128,
+    /// The low and the high 32 bits. A call of the kernel adds one word per block, and a set has
+    /// fewer than 2^32 blocks.
+    halves: [u64; 2],
+}
+
+impl Sum {
+    #[inline(always)]
+    pub(super) fn add(&mut self, word: u64) {
+        self.all += u128::from(word);
+        self.halves[0] += word & 0xffff_ffff;
+        self.halves[1] += word >> 32;
+    }
+
+    /// Returns the sum and its residues.
+    pub(super) fn checked(self) -> (u128, Residues) {
+        let [low, high] = self.halves.map(|half| Residues::of(half.into()));
+        (self.all, low.plus(high.product(Residues::of(1 << 32))))
+    }
 }
 
 /// Counts the sets of a family, W words of states at a time.
@@ -63,11 +89,15 @@ struct Frame {
     candidates: u32,
 }
 
+/// The codes of placements by the number of their order; a power of two of them, so that no index
+/// is out of bounds.
+type Codes = [u32; 32];
+
 #[derive(Debug)]
 struct Split {
     outer: u32,
-    inner_codes: [u32; MOST_PLACEMENTS],
-    outer_codes: [u32; MOST_PLACEMENTS],
+    inner_codes: Codes,
+    outer_codes: Codes,
 }
 
 impl<const W: usize> Engine<W> {
@@ -79,13 +109,13 @@ impl<const W: usize> Engine<W> {
 
     /// Returns the number of placements that `set` counts, without its weight.
     #[inline(always)]
-    pub(super) fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet) -> u128 {
+    pub(super) fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet) -> Sum {
         let Self { most_states, lower, upper, lists } = self;
-        let mut sum = 0;
+        let mut sum = Sum::default();
         lower.start(&upper.family, set);
         while lower.next(vector, lists, *most_states) {
             upper.counters.listed += lists.len() as u64;
-            sum += upper.count(vector, set, lists);
+            upper.count(vector, set, lists, &mut sum);
         }
         sum
     }
@@ -124,9 +154,9 @@ impl<const W: usize> UpperHalf<W> {
         }
     }
 
-    /// Counts the placements of the upper half with the states of `lists`.
+    /// Adds the placements of the upper half with the states of `lists`.
     #[inline(always)]
-    fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet, lists: &Lists) -> u128 {
+    fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet, lists: &Lists, sum: &mut Sum) {
         let compared = match self.family.rule() {
             SetRule::Any | SetRule::NearerColumn => {
                 self.levels[0].clear();
@@ -134,12 +164,11 @@ impl<const W: usize> UpperHalf<W> {
                     keep(vector, group, 0, &mut self.levels[0]);
                 }
                 let start = Frame { free: set.upper, left: 0, right: 0, candidates: 0 };
-                return self.descend(vector, 0, start);
+                return self.descend(vector, 0, start, sum);
             }
             SetRule::BothBelow => true,
             SetRule::Split => false,
         };
-        let mut sum = 0;
         for column in columns_of(set.upper & self.family.upper()[0].allowed) {
             let queen = 1 << column;
             let side = usize::from(!self.family.is_right(column));
@@ -151,18 +180,17 @@ impl<const W: usize> UpperHalf<W> {
             }
             let free = set.upper & !queen;
             let start = Frame { free, left: queen << 1, right: queen >> 1, candidates: 0 };
-            sum += self.descend(vector, 1, start);
+            self.descend(vector, 1, start, sum);
         }
-        sum
     }
 
-    /// Counts the placements of the rows from `first` on.
+    /// Adds the placements of the rows from `first` on.
     #[inline(always)]
-    fn descend<V: Vector>(&mut self, vector: V, first: usize, start: Frame) -> u128 {
+    fn descend<V: Vector>(&mut self, vector: V, first: usize, start: Frame, sum: &mut Sum) {
         let n = self.family.n();
         let last = self.family.upper().len() - self.inner.rows() - self.outer.rows();
         let mut frames = [start; MAX_COUNT_SIZE];
-        let (mut row, mut sum) = (first, 0);
+        let mut row = first;
         // Enters the row unless nothing is left to do there.
         let mut enter = true;
         loop {
@@ -171,7 +199,7 @@ impl<const W: usize> UpperHalf<W> {
                 let states = self.levels[row].len();
                 if row == last && states > 0 {
                     let frame = *frame;
-                    sum += self.complete(vector, row, &frame);
+                    self.complete(vector, row, &frame, sum);
                 } else if states > 0 {
                     let allowed = self.family.upper()[row].allowed;
                     frame.candidates = frame.free & allowed & !frame.left & !frame.right;
@@ -180,7 +208,7 @@ impl<const W: usize> UpperHalf<W> {
             let frame = &mut frames[row];
             if frame.candidates == 0 {
                 if row == first {
-                    return sum;
+                    return;
                 }
                 row -= 1;
                 continue;
@@ -204,9 +232,9 @@ impl<const W: usize> UpperHalf<W> {
         }
     }
 
-    /// Counts the placements of the last rows.
+    /// Adds the placements of the last rows.
     #[inline(always)]
-    fn complete<V: Vector>(&mut self, vector: V, row: usize, frame: &Frame) -> u128 {
+    fn complete<V: Vector>(&mut self, vector: V, row: usize, frame: &Frame, sum: &mut Sum) {
         let completions = self.list_completions(vector, frame);
         let mut outer = Outer {
             first: row,
@@ -219,7 +247,7 @@ impl<const W: usize> UpperHalf<W> {
         self.counters.states += states.len() as u64;
         self.counters.completions += completions as u64;
         let completions = &self.completions[..completions];
-        self.block.count(vector, self.family.n(), states, &outer, completions)
+        self.block.count(vector, self.family.n(), states, &outer, completions, sum);
     }
 
     /// Lists the legal placements of the last rows and returns their number.
@@ -233,30 +261,31 @@ impl<const W: usize> UpperHalf<W> {
         let all = (1u32 << free.count_ones()) - 1;
         let mut listed = 0;
         let mut beyond = [0; MOST_PLACEMENTS + SLACK];
+        let mut needs = [0; MOST_PLACEMENTS + SLACK];
+        let mut orders = [[0; MOST_PLACEMENTS + SLACK]; 2];
         let mut codes = [0; MOST_PLACEMENTS + SLACK];
         for split in &self.splits {
             let outer = self.outer.of(columns.at(split.outer));
             let inner = self.inner.of(columns.at(all ^ split.outer));
-            let mut kept = 0;
-            for i in 0..inner.count {
-                beyond[kept] = inner.beyond[i];
-                codes[kept] = split.inner_codes[usize::from(inner.order[i])];
-                kept += usize::from(inner.need[i] & near == 0);
-            }
-            if kept == 0 {
+            let [inner_orders, outer_orders] = &mut orders;
+            let kept = vector.join(inner.count, inner.need, near, inner.beyond, 0, &mut beyond);
+            let kept_outer = vector.join(outer.count, outer.need, far, outer.need, 0, &mut needs);
+            if kept == 0 || kept_outer == 0 {
                 continue;
             }
-            let most = listed + outer.count * kept + SLACK;
+            vector.join_codes(inner.count, inner.need, near, inner.order, 0, inner_orders);
+            vector.join_codes(outer.count, outer.need, far, outer.order, 0, outer_orders);
+            for i in 0..kept {
+                codes[i] = split.inner_codes[(inner_orders[i] & 31) as usize];
+            }
+            let most = listed + kept_outer * kept + SLACK;
             if self.completions.len() < most {
                 self.completions.resize(most.next_power_of_two(), 0);
             }
-            for i in 0..outer.count {
-                let need = outer.need[i];
-                if need & far == 0 {
-                    let code = split.outer_codes[usize::from(outer.order[i])];
-                    let into = &mut self.completions[listed..];
-                    listed += vector.join_codes(kept, &beyond, need, &codes, code, into);
-                }
+            for i in 0..kept_outer {
+                let code = split.outer_codes[(outer_orders[i] & 31) as usize];
+                let into = &mut self.completions[listed..];
+                listed += vector.join_codes(kept, &beyond, needs[i], &codes, code, into);
             }
         }
         listed
@@ -274,9 +303,9 @@ fn keep<V: Vector>(vector: V, list: &List, mask: u64, kept: &mut List) {
 
 /// Returns the codes of the orders of the columns at `positions` (of `of` positions) in `rows` rows:
 /// a byte for each pair of rows, shifted left by `shift`. See [`Block::count`].
-fn codes(rows: usize, of: usize, positions: u32, shift: u32) -> [u32; MOST_PLACEMENTS] {
+fn codes(rows: usize, of: usize, positions: u32, shift: u32) -> Codes {
     let ranks: Vec<u32> = (0..of as u32).filter(|rank| positions >> rank & 1 == 1).collect();
-    let mut codes = [0; MOST_PLACEMENTS];
+    let mut codes = [0; 32];
     for (order, code) in orders(rows).iter().zip(&mut codes) {
         for (pair, of_pair) in order.chunks(2).enumerate() {
             let x = ranks[usize::from(of_pair[0])];

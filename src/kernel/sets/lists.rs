@@ -292,41 +292,46 @@ impl LowerHalf {
         let columns = Subsets::new(partial.free);
         let all = (1u32 << partial.free.count_ones()) - 1;
         let lists = &mut lists.groups[partial.side];
-        let (mut tests, mut words) = ([0; MOST_PLACEMENTS + SLACK], [0; MOST_PLACEMENTS + SLACK]);
+        let (mut inner, mut outer) = (Kept::new(), Kept::new());
         for &split in &self.splits {
             let (outer_columns, inner_columns) = (columns.at(split), columns.at(all ^ split));
-            let (inner, outer) = (self.inner.of(inner_columns), self.outer.of(outer_columns));
-            let inner = Side {
-                columns: inner_columns,
-                window: near,
-                tests: inner.beyond,
-                first_row: self.first.len(),
-                row_of_rank: &self.row_of_rank[0],
-                placements: inner,
-            };
-            let outer = Side {
-                columns: outer_columns,
-                window: far,
-                tests: outer.need,
-                first_row: self.first.len() + rows,
-                row_of_rank: &self.row_of_rank[1],
-                placements: outer,
+            let (of_inner, of_outer) = (self.inner.of(inner_columns), self.outer.of(outer_columns));
+            inner.keep(vector, &of_inner, near, of_inner.beyond, partial.reach);
+            outer.keep(vector, &of_outer, far, of_outer.need, 0);
+            if inner.count == 0 || outer.count == 0 {
+                continue;
+            }
+            let Some(decisive) = partial.decisive else {
+                let longer_first =
+                    if inner.count < outer.count { [&outer, &inner] } else { [&inner, &outer] };
+                let [many, each] = longer_first;
+                let list = &mut lists[usize::from(partial.group)];
+                let into = list.room(many.count * each.count);
+                let mut joined = 0;
+                for i in 0..each.count {
+                    joined += many.join(vector, each, i, &mut into[joined..]);
+                }
+                list.extend(joined);
+                continue;
             };
             // The placements with the decisive column are taken one by one, as each has a group of
-            // its own; the others by vectors.
-            let has_decisive = |decisive: Decisive| inner_columns >> decisive.column & 1 == 1;
-            let inner_decides = partial.decisive.is_some_and(has_decisive);
-            let (each, many) = if inner_decides { (inner, outer) } else { (outer, inner) };
-            let Set { count, need, reach, .. } = many.placements;
-            vector.join(count, need, many.window, many.tests, 0, &mut tests);
-            let kept = vector.join(count, need, many.window, reach, partial.reach, &mut words);
-            for i in 0..each.placements.count {
-                let group = partial.decisive.map_or(partial.group, |of| each.group(i, &of));
-                if group != NONE && each.placements.need[i] & each.window == 0 {
-                    let (against, all) = (each.tests[i], each.placements.reach[i]);
+            // its own.
+            let inner_decides = inner_columns >> decisive.column & 1 == 1;
+            let (each, many, placements, columns, first_row) = if inner_decides {
+                (&mut inner, &outer, of_inner, inner_columns, self.first.len())
+            } else {
+                (&mut outer, &inner, of_outer, outer_columns, self.first.len() + rows)
+            };
+            let window = if inner_decides { near } else { far };
+            each.keep_orders(vector, &placements, window);
+            let row_of_rank = &self.row_of_rank[usize::from(!inner_decides)];
+            let rank = (columns & ((1 << decisive.column) - 1)).count_ones() as usize;
+            for i in 0..each.count {
+                let row = row_of_rank[each.orders[i] as usize][rank];
+                let group = decisive.groups[first_row + usize::from(row)];
+                if group != NONE {
                     let list = &mut lists[usize::from(group)];
-                    let into = list.room(kept);
-                    let joined = vector.join(kept, &tests, against, &words, all, into);
+                    let joined = many.join(vector, each, i, list.room(many.count));
                     list.extend(joined);
                 }
             }
@@ -334,26 +339,39 @@ impl LowerHalf {
     }
 }
 
-/// The inner or the outer ones of the last rows, with the placements of their columns.
-#[derive(Clone, Copy, Debug)]
-struct Side<'a> {
-    columns: u32,
-    /// The windows of the first of these rows.
-    window: u64,
-    /// For each placement, what a placement of the other side is tested against.
-    tests: &'a [u64],
-    /// The number of the first of these rows in the half.
-    first_row: usize,
-    row_of_rank: &'a [[u8; MOST_ROWS]],
-    placements: Set<'a>,
+/// The placements of a set that the queens nearer to the centre leave, in parallel arrays.
+struct Kept {
+    count: usize,
+    /// What a placement of the other rows is tested against.
+    tests: [u64; MOST_PLACEMENTS + SLACK],
+    reach: [u64; MOST_PLACEMENTS + SLACK],
+    orders: [u32; MOST_PLACEMENTS + SLACK],
 }
 
-impl Side<'_> {
-    /// Returns the group of the i-th placement, which has the decisive column.
+impl Kept {
     #[inline(always)]
-    fn group(&self, i: usize, decisive: &Decisive) -> u8 {
-        let rank = (self.columns & ((1 << decisive.column) - 1)).count_ones() as usize;
-        let row = self.row_of_rank[usize::from(self.placements.order[i])][rank];
-        decisive.groups[self.first_row + usize::from(row)]
+    const fn new() -> Self {
+        const ROOM: usize = MOST_PLACEMENTS + SLACK;
+        Self { count: 0, tests: [0; ROOM], reach: [0; ROOM], orders: [0; ROOM] }
+    }
+
+    /// Keeps the placements that `window` leaves, with their `tests`; adds `reach` to theirs.
+    #[inline(always)]
+    fn keep<V: Vector>(&mut self, vector: V, of: &Set<'_>, window: u64, tests: &[u64], reach: u64) {
+        self.count = vector.join(of.count, of.need, window, tests, 0, &mut self.tests);
+        vector.join(of.count, of.need, window, of.reach, reach, &mut self.reach);
+    }
+
+    /// Keeps the orders of the same placements, too.
+    #[inline(always)]
+    fn keep_orders<V: Vector>(&mut self, vector: V, of: &Set<'_>, window: u64) {
+        vector.join_codes(of.count, of.need, window, of.order, 0, &mut self.orders);
+    }
+
+    /// Writes the states of these placements with the i-th one of `other` to the front of `into`,
+    /// and returns their number.
+    #[inline(always)]
+    fn join<V: Vector>(&self, vector: V, other: &Self, i: usize, into: &mut [u64]) -> usize {
+        vector.join(self.count, &self.tests, other.tests[i], &self.reach, other.reach[i], into)
     }
 }

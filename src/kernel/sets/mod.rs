@@ -14,7 +14,9 @@
 //! - `vector`: the operations of an instruction set, with a portable definition; `avx2` and
 //!   `avx512` have them by intrinsics, the only unsafe code of the module.
 //!
-//! The instruction set is detected at run time. The commands do not use this module yet.
+//! - `kernel`: the kernel of the jobs, which counts some of the sets a second time.
+//!
+//! The instruction set is detected at run time.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -22,6 +24,7 @@ mod avx2;
 mod avx512;
 mod block;
 mod engine;
+mod kernel;
 mod lists;
 mod placements;
 mod vector;
@@ -30,8 +33,10 @@ mod vector;
 mod tests;
 
 pub use engine::SetWork;
+pub(super) use kernel::SetKernel;
 
 use crate::decomposition::{ColumnSet, SetFamily};
+use crate::tally::Residues;
 use engine::Engine;
 use vector::Portable;
 
@@ -99,15 +104,16 @@ impl SetCounter {
     }
 
     /// Returns the number of placements that the family counts under `set`, one of its sets,
-    /// without the set's weight.
-    pub fn count(&mut self, set: &ColumnSet) -> u128 {
-        match &mut self.0 {
+    /// without the set's weight, and its residues, accumulated independently.
+    pub fn count(&mut self, set: &ColumnSet) -> (u128, Residues) {
+        let sum = match &mut self.0 {
             With::Portable(engine) => engine.count(Portable, set),
             #[cfg(target_arch = "x86_64")]
             With::Avx2(avx2, engine) => avx2.count(engine, set),
             #[cfg(target_arch = "x86_64")]
             With::Avx512(avx512, engine) => avx512.count(engine, set),
-        }
+        };
+        sum.checked()
     }
 
     /// Returns what was done since the counter was created.

@@ -36,7 +36,7 @@ pub(super) struct Placements {
     /// The columns of the first row of the other half that the queens attack, as windows.
     reach: Vec<u64>,
     /// The number of the order of the columns, an index of [`orders`].
-    order: Vec<u8>,
+    order: Vec<u32>,
 }
 
 impl Placements {
@@ -108,7 +108,7 @@ pub(super) struct Set<'a> {
     pub(super) need: &'a [u64],
     pub(super) beyond: &'a [u64],
     pub(super) reach: &'a [u64],
-    pub(super) order: &'a [u8],
+    pub(super) order: &'a [u32],
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ struct Found {
     need: u64,
     beyond: u64,
     reach: u64,
-    order: u8,
+    order: u32,
 }
 
 fn place(
@@ -178,10 +178,10 @@ impl Ranks {
 }
 
 /// Returns the number of the order of `columns`, at most four: an index of [`orders`].
-fn order_of(columns: &[usize]) -> u8 {
+fn order_of(columns: &[usize]) -> u32 {
     let smaller_later = |i: usize| columns[i + 1..].iter().filter(|&&c| c < columns[i]).count();
     let number = (0..columns.len()).fold(0, |sum, i| sum * (columns.len() - i) + smaller_later(i));
-    number as u8
+    number as u32
 }
 
 /// Returns the orders of `rows` columns by their number. An order gives for each row the rank of

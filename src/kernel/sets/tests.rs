@@ -1,45 +1,57 @@
 //! Every set is counted like its definition, with every instruction set.
 
-use std::sync::Arc;
-
 use super::vector::{Portable, SLACK, Vector};
 use super::*;
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::{families, solutions};
+use crate::decomposition::{Decomposition, Job, Prefix, Scheme, SymmetryCase, solutions};
+use crate::kernel::scalar::Scalar;
+use crate::kernel::{Kernel, KernelKind, count_parts};
 use crate::oeis::{Sequence, lookup};
 use crate::symmetry::Group;
+use crate::tally::{Parts, TallyError};
 
 /// Returns the instruction sets of this processor.
 fn here() -> impl Iterator<Item = Instructions> {
     Instructions::ALL.into_iter().filter(|instructions| instructions.run_here())
 }
 
-fn families_of(problem: &Problem) -> Vec<SetFamily> {
-    families(&Arc::new(problem.clone())).expect("queens")
+fn decompose(problem: &Problem) -> Decomposition {
+    let job = Job::new(problem.clone(), Scheme::ColumnSets, None, 1);
+    Decomposition::new(job.expect("queens on a small board"))
 }
 
-/// Compares every set of a problem with its definition. Lists are cut where they have `most`
-/// states.
+/// Compares every set of a problem and of its mirror image with its definition. Lists are cut where
+/// they have `most` states.
 fn check(problem: &Problem, most: usize) {
     let solutions = solutions(problem);
-    for instructions in here() {
-        let mut thirds = 0;
-        for family in families_of(problem) {
-            let mut counter =
-                SetCounter::with_limit(&family, instructions, most).expect("supported");
-            for set in (0..family.sets()).filter_map(|number| family.set(number)) {
-                let counted = counter.count(&set);
+    let mirrored: Vec<Vec<usize>> = solutions
+        .iter()
+        .map(|solution| solution.iter().map(|col| problem.n() - 1 - col).collect())
+        .collect();
+    let itself = decompose(problem);
+    for (decomposition, solutions) in [(&itself, &solutions), (&itself.mirrored(), &mirrored)] {
+        for instructions in here() {
+            let mut thirds = 0;
+            let counter = |family: &SetFamily| {
+                SetCounter::with_limit(family, instructions, most).expect("supported")
+            };
+            let families = decomposition.set_families();
+            let mut counters: Vec<SetCounter> = families.iter().map(counter).collect();
+            for (family, set) in decomposition.sets(0..decomposition.prefixes()) {
+                let index = families.iter().position(|of| of == family).expect("one of them");
+                let (counted, residues) = counters[index].count(&set);
                 let expected = solutions.iter().filter(|solution| family.counts(&set, solution));
-                let rule = family.rule();
                 assert_eq!(
                     counted,
                     expected.count() as u128,
-                    "{instructions:?} {problem:?} {rule:?} {set:?}"
+                    "{instructions:?} {problem:?} {:?} {set:?}",
+                    family.rule()
                 );
+                assert_eq!(residues, Residues::of(counted));
                 thirds += counted * u128::from(set.weight);
             }
+            assert_eq!(thirds, 3 * solutions.len() as u128, "{instructions:?} {problem:?}");
         }
-        assert_eq!(thirds, 3 * solutions.len() as u128, "{instructions:?} {problem:?}");
     }
 }
 
@@ -86,10 +98,10 @@ fn totals_are_published_and_the_work_is_the_same_with_every_instruction_set() {
         let mut work = Vec::new();
         for instructions in here() {
             let (mut thirds, mut counters) = (0, Vec::new());
-            for family in families_of(&Problem::empty(Piece::Queen, n)) {
-                let mut counter = SetCounter::new(&family, instructions).expect("supported");
-                for set in (0..family.sets()).filter_map(|number| family.set(number)) {
-                    thirds += counter.count(&set) * u128::from(set.weight);
+            for family in decompose(&Problem::empty(Piece::Queen, n)).set_families() {
+                let mut counter = SetCounter::new(family, instructions).expect("supported");
+                for set in (0..family.sets()).filter_map(|rank| family.set(rank)) {
+                    thirds += counter.count(&set).0 * u128::from(set.weight);
                 }
                 counters.push(counter.counters());
             }
@@ -168,4 +180,30 @@ fn the_operations_of_every_instruction_set_equal_the_portable_ones() {
             check_sums::<_, { avx512::WORDS }>(vector);
         }
     }
+}
+
+/// Counts a placement too many in every case.
+struct Miscounts;
+
+impl Kernel for Miscounts {
+    fn count(
+        &mut self,
+        case: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
+        KernelKind::Scalar.build(case.piece()).expect("queens").count(case, prefixes, parts)?;
+        parts.add(case.weight(), 1u32, Residues::of(1), 0u32)
+    }
+}
+
+#[test]
+fn a_difference_between_the_two_counts_of_a_set_is_an_error() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 14));
+    let all = 0..decomposition.prefixes();
+    let mut sound = SetKernel::new(Instructions::Portable, Box::new(Scalar));
+    assert!(count_parts(&mut sound, &decomposition, all.clone()).is_ok());
+    let mut faulty = SetKernel::new(Instructions::Portable, Box::new(Miscounts));
+    let counted = count_parts(&mut faulty, &decomposition, all);
+    assert!(matches!(counted, Err(TallyError::CountedTwice { .. })), "{counted:?}");
 }

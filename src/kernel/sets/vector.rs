@@ -45,6 +45,16 @@ pub(super) trait Vector: Copy {
         into: &mut [u32],
     ) -> usize;
 
+    /// Exchanges the bits of `a` that `mask` has shifted left by `shift` with those of `b` in the
+    /// mask.
+    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64);
+
+    /// Writes the states that are in both planes to `into`.
+    fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>);
+
+    /// Returns the states of `valid` that are in none of the other planes.
+    fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W>;
+
     /// Returns Σ over `completions` of the number of states in all four planes that a completion
     /// selects, a byte for each pair of rows.
     fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64;
@@ -91,6 +101,27 @@ impl Vector for Portable {
             kept += usize::from(test & against == 0);
         }
         kept
+    }
+
+    #[inline(always)]
+    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
+        for w in 0..W {
+            let differ = (a[w] >> shift ^ b[w]) & mask;
+            b[w] ^= differ;
+            a[w] ^= differ << shift;
+        }
+    }
+
+    #[inline(always)]
+    fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>) {
+        for w in 0..W {
+            into[w] = a[w] & b[w];
+        }
+    }
+
+    #[inline(always)]
+    fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W> {
+        std::array::from_fn(|w| valid[w] & !(a[w] | b[w]))
     }
 
     #[inline(always)]
