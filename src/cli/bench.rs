@@ -32,7 +32,7 @@ pub(super) struct Args {
     n: usize,
     /// A kernel to compare with the textbook kernel: auto (the fastest for this size on this
     /// processor), reference, scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512. Repeat
-    /// the flag for several kernels [default: the fastest for prefixes and the fastest for sets].
+    /// the flag for several kernels [default: the fastest for small and for large boards].
     #[arg(long, value_parser = kernel)]
     kernel: Vec<Kernel>,
     /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from

@@ -37,7 +37,10 @@ struct CpuReport {
 struct KernelReport {
     name: &'static str,
     runs_here: bool,
+    /// Whether it is the fastest one here for prefixes, by which small boards are counted.
     fastest: bool,
+    /// Whether it is the fastest one here for column sets, by which large boards are counted.
+    fastest_for_sets: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,10 +60,12 @@ struct AdapterReport {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let fastest = KernelKind::fastest(Piece::Queen);
+    let fastest_for_sets = KernelKind::fastest_for_sets();
     let kernels = KernelKind::ALL.into_iter().map(|kind| KernelReport {
         name: kind.name(),
         runs_here: kind.runs_here(),
         fastest: kind == fastest,
+        fastest_for_sets: kind == fastest_for_sets,
     });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = CpuReport { threads, kernels: kernels.collect() };
@@ -106,10 +111,14 @@ fn adapter(info: &AdapterInfo, self_test: String) -> AdapterReport {
 fn text(report: &Report) -> String {
     let mut lines = vec![format!("cpu ({})", counted(report.cpu.threads as u128, "thread"))];
     for kernel in &report.cpu.kernels {
-        let state = match (kernel.runs_here, kernel.fastest) {
-            (_, true) => "supported, the fastest",
-            (true, _) => "supported",
-            (false, _) => "not supported by this processor",
+        let state = if kernel.fastest {
+            "supported, the fastest for small boards"
+        } else if kernel.fastest_for_sets {
+            "supported, the fastest for large boards"
+        } else if kernel.runs_here {
+            "supported"
+        } else {
+            "not supported by this processor"
         };
         lines.push(format!("  {:<19} {state}", kernel.name));
     }

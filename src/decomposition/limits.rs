@@ -25,7 +25,7 @@ use crate::tally::Thirds;
 /// the same for both images. Bounds beyond 128 bits saturate to `u128::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitLimits {
-    /// The number of prefixes.
+    /// The number of prefixes, or of column sets, including those that are images of others.
     pub prefixes: u64,
     /// The weights of their symmetry cases; a result has only parts with these weights.
     pub weights: BTreeSet<Thirds>,

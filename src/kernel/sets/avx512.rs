@@ -144,6 +144,33 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
+    fn join_two(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        words: [&[u64]; 2],
+        all: u64,
+        into: [&mut [u64]; 2],
+    ) -> usize {
+        let ([first, second], [into_first, into_second]) = (words, into);
+        let least = first.len().min(second.len()).min(into_first.len()).min(into_second.len());
+        assert!(tests.len().min(least) >= count + SLACK);
+        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
+        for at in (0..count).step_by(8) {
+            // SAFETY: as in `join`.
+            unsafe {
+                let chosen = self.apart(self.load(tests, at), against, count - at);
+                let (first, second) = (self.load(first, at), self.or(self.load(second, at), all));
+                self.store(into_first, kept, first, chosen);
+                self.store(into_second, kept, second, chosen);
+                kept += chosen.count_ones() as usize;
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
     fn join_codes(
         self,
         count: usize,

@@ -358,8 +358,8 @@ impl Kept {
     /// Keeps the placements that `window` leaves, with their `tests`; adds `reach` to theirs.
     #[inline(always)]
     fn keep<V: Vector>(&mut self, vector: V, of: &Set<'_>, window: u64, tests: &[u64], reach: u64) {
-        self.count = vector.join(of.count, of.need, window, tests, 0, &mut self.tests);
-        vector.join(of.count, of.need, window, of.reach, reach, &mut self.reach);
+        let into = [&mut self.tests[..], &mut self.reach[..]];
+        self.count = vector.join_two(of.count, of.need, window, [tests, of.reach], reach, into);
     }
 
     /// Keeps the orders of the same placements, too.

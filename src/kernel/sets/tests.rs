@@ -135,6 +135,17 @@ fn check_operations<V: Vector>(vector: V) {
             run(&|into| vector.join(length, &tests, mask, &a, 5, into)),
             run(&|into| Portable.join(length, &tests, mask, &a, 5, into)),
         );
+        let two = |of: &dyn Fn([&mut [u64]; 2]) -> usize| {
+            let (mut first, mut second) = (room(), room());
+            let kept = of([&mut first, &mut second]);
+            first.truncate(kept);
+            second.truncate(kept);
+            (first, second)
+        };
+        assert_eq!(
+            two(&|into| vector.join_two(length, &tests, mask, [&tests, &a], 5, into)),
+            two(&|into| Portable.join_two(length, &tests, mask, [&tests, &a], 5, into)),
+        );
         let kept_codes = |of: &dyn Fn(&mut [u32]) -> usize| {
             let mut into = vec![0; length + SLACK];
             let kept = of(&mut into);
@@ -145,6 +156,27 @@ fn check_operations<V: Vector>(vector: V) {
             kept_codes(&|into| vector.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
             kept_codes(&|into| Portable.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
         );
+    }
+}
+
+/// Compares the operations on planes with the portable ones.
+fn check_planes<V: Vector, const W: usize>(vector: V) {
+    let mut random = fastrand::Rng::with_seed(64);
+    for shift in [1, 2, 4, 8, 16, 32] {
+        let [a, b, c]: [[u64; W]; 3] =
+            std::array::from_fn(|_| std::array::from_fn(|_| random.u64(..)));
+        let mask = random.u64(..);
+        let (mut exchanged, mut expected) = ([a, b], [a, b]);
+        let [x, y] = &mut exchanged;
+        vector.exchange(x, y, shift, mask);
+        let [x, y] = &mut expected;
+        Portable.exchange(x, y, shift, mask);
+        assert_eq!(exchanged, expected);
+        let (mut both, mut expected) = ([0; W], [0; W]);
+        vector.and(&a, &b, &mut both);
+        Portable.and(&a, &b, &mut expected);
+        assert_eq!(both, expected);
+        assert_eq!(vector.none(&a, &b, &c), Portable.none(&a, &b, &c));
     }
 }
 
@@ -174,10 +206,12 @@ fn the_operations_of_every_instruction_set_equal_the_portable_ones() {
         if let Some(vector) = avx2::Avx2::detect() {
             check_operations(vector);
             check_sums::<_, { avx2::WORDS }>(vector);
+            check_planes::<_, { avx2::WORDS }>(vector);
         }
         if let Some(vector) = avx512::Avx512::detect() {
             check_operations(vector);
             check_sums::<_, { avx512::WORDS }>(vector);
+            check_planes::<_, { avx512::WORDS }>(vector);
         }
     }
 }

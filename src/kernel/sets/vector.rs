@@ -34,6 +34,22 @@ pub(super) trait Vector: Copy {
         into: &mut [u64],
     ) -> usize;
 
+    /// Does the same as [`Self::join`] for two arrays of words, the first of them with 0 as `all`.
+    #[inline(always)]
+    fn join_two(
+        self,
+        count: usize,
+        tests: &[u64],
+        against: u64,
+        words: [&[u64]; 2],
+        all: u64,
+        into: [&mut [u64]; 2],
+    ) -> usize {
+        let [into_first, into_second] = into;
+        self.join(count, tests, against, words[0], 0, into_first);
+        self.join(count, tests, against, words[1], all, into_second)
+    }
+
     /// Does the same as [`Self::join`] for words of 32 bits.
     fn join_codes(
         self,
