@@ -37,9 +37,9 @@ struct CpuReport {
 struct KernelReport {
     name: &'static str,
     runs_here: bool,
-    /// Whether it is the fastest one here for prefixes, by which small boards are counted.
+    /// True if it is the fastest one here for prefixes, by which small boards are counted.
     fastest: bool,
-    /// Whether it is the fastest one here for column sets, by which large boards are counted.
+    /// True if it is the fastest one here for column sets, by which large boards are counted.
     fastest_for_sets: bool,
 }
 

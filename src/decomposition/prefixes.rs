@@ -109,8 +109,8 @@ impl Decomposition {
         self
     }
 
-    /// Returns the mirror image: left and right are exchanged in every subproblem. The numbering and the job are the same, so each unit has the same tally, computed from different
-    /// bits.
+    /// Returns the mirror image: left and right are exchanged in every subproblem. The numbering
+    /// and the job are the same, so each unit has the same tally, computed from different bits.
     #[must_use]
     pub fn mirrored(&self) -> Self {
         let problem = match self.image {

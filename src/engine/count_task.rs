@@ -76,12 +76,14 @@ impl SelectedDevices {
         if !choice.has_adapters() {
             let free_to_choose = *choice == DeviceChoice::Auto && options.kernel.is_none();
             let wanted = free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
-            let note = match wanted && kernel.is_for_sets() {
-                true if has_gpu(problem, choice) => Some(GPU_LEFT_OUT),
-                true if is_worth_a_gpu(problem) => Some(NO_GPU),
-                _ => None,
-            };
             let discover = wanted && !kernel.is_for_sets();
+            let note = if discover || !wanted || !is_worth_a_gpu(problem) {
+                None
+            } else if has_gpu(problem, choice) {
+                Some(GPU_LEFT_OUT)
+            } else {
+                Some(NO_GPU)
+            };
             return Ok(Self { cpu, discover, opened: Vec::new(), note });
         }
         if problem.piece() != Piece::Queen {

@@ -38,12 +38,12 @@ fn is_too_small_for_sets(problem: &Problem) -> bool {
     if problem.is_empty() {
         return false;
     }
-    let prefixes = |scheme| {
+    let decompose = |scheme| {
         let job = Job::new(problem.clone(), scheme, None, 1).ok()?;
         Some(Decomposition::new(job))
     };
-    let sets = prefixes(Scheme::ColumnSets).map_or(0, |sets| sets.prefixes());
-    let nodes = prefixes(Scheme::best(problem)).map_or(0.0, |prefixes| {
+    let sets = decompose(Scheme::ColumnSets).map_or(0, |sets| sets.prefixes());
+    let nodes = decompose(Scheme::best(problem)).map_or(0.0, |prefixes| {
         forecast(&prefixes, STARTS, DIVES, SEED).nodes(0..prefixes.prefixes())
     });
     nodes < sets as f64 * LEAST_NODES_PER_SET

@@ -69,10 +69,9 @@ fn kernels(job: &Job) -> (KernelKind, KernelKind) {
     let fits = |kind: &KernelKind| {
         kind.runs_here()
             && kind.build(problem.piece()).is_ok()
-            && (kind.scheme(problem) == job.scheme()
-                || (job.scheme() == Scheme::ColumnSets && *kind != KernelKind::Generic))
+            && (kind.scheme(problem) == job.scheme() || job.scheme() == Scheme::ColumnSets)
     };
-    // The second kernel must not be a variant of the first.
+    // For column sets the second kernel is one for prefixes, which shares nothing with the first.
     let order = [
         KernelKind::SetsAvx512,
         KernelKind::Avx512,

@@ -31,22 +31,22 @@ pub struct SetWork {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     all: u128,
-    /// The low and the high 32 bits. A call of the kernel adds one word per block, and a set has
-    /// fewer than 2^32 blocks.
-    halves: [u64; 2],
+    /// The sums of the low and of the high 32 bits, which the number of blocks of a set cannot
+    /// overflow: it is below 2^96.
+    halves: [u128; 2],
 }
 
 impl Sum {
     #[inline(always)]
     pub(super) fn add(&mut self, word: u64) {
         self.all += u128::from(word);
-        self.halves[0] += word & 0xffff_ffff;
-        self.halves[1] += word >> 32;
+        self.halves[0] += u128::from(word & 0xffff_ffff);
+        self.halves[1] += u128::from(word >> 32);
     }
 
     /// Returns the sum and its residues.
     pub(super) fn checked(self) -> (u128, Residues) {
-        let [low, high] = self.halves.map(|half| Residues::of(half.into()));
+        let [low, high] = self.halves.map(Residues::of);
         (self.all, low.plus(high.product(Residues::of(1 << 32))))
     }
 }
