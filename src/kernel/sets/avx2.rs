@@ -4,8 +4,11 @@
 use std::arch::x86_64::*;
 
 use super::engine::{Engine, Sum};
-use super::vector::{Pairs, Plane, SLACK, Vector, carry_save_sum};
-use crate::decomposition::ColumnSet;
+use super::vector::{
+    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
+    carry_save_sum,
+};
+use crate::decomposition::{ColumnSet, columns_of};
 
 /// The words of a plane: more need more registers than there are.
 pub(super) const WORDS: usize = 4;
@@ -70,16 +73,16 @@ impl Avx2 {
         unsafe { _mm256_or_si256(a, b) }
     }
 
-    /// Returns the mask of the words of `a` that do not meet `b`, of the first `valid` ones.
+    /// Returns the mask of the words of `a` that do not meet `b`.
     #[inline(always)]
-    fn apart(self, a: __m256i, b: __m256i, valid: usize) -> usize {
+    fn apart(self, a: __m256i, b: __m256i) -> usize {
         // SAFETY: `self` proves AVX2.
         let mask = unsafe {
             let zero = _mm256_cmpeq_epi64(_mm256_and_si256(a, b), _mm256_setzero_si256());
             _mm256_movemask_pd(_mm256_castsi256_pd(zero))
         };
         // Four bits.
-        mask as usize & if valid >= 4 { 15 } else { (1 << valid) - 1 }
+        mask as usize
     }
 
     #[inline(always)]
@@ -142,6 +145,12 @@ static FRONT_BYTES: [[u8; 16]; 16] = {
     table
 };
 
+/// Returns the mask of the first `count` of four words.
+#[inline(always)]
+const fn valid(count: usize) -> usize {
+    if count >= 4 { 15 } else { (1 << count) - 1 }
+}
+
 impl Vector for Avx2 {
     #[inline(always)]
     fn join(
@@ -158,7 +167,7 @@ impl Vector for Avx2 {
         for at in (0..count).step_by(4) {
             // SAFETY: `at` and `kept`, which is not above it, are below `count`.
             unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
+                let chosen = self.apart(self.load(tests, at), against) & valid(count - at);
                 self.store(into, kept, self.front(self.or(self.load(words, at), all), chosen));
                 kept += chosen.count_ones() as usize;
             }
@@ -167,24 +176,23 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    fn join_two(
+    fn select(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        words: [&[u64]; 2],
-        all: u64,
+        choice: Choice<'_>,
+        words: [&Few; 2],
+        all: [u64; 2],
         into: [&mut [u64]; 2],
     ) -> usize {
-        let ([first, second], [into_first, into_second]) = (words, into);
-        let least = first.len().min(second.len()).min(into_first.len()).min(into_second.len());
-        assert!(tests.len().min(least) >= count + SLACK);
-        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
+        let Choice { count, tests, against } = choice;
+        let [into_first, into_second] = into;
+        assert!(count <= MOST_PLACEMENTS && into_first.len() >= ROOM && into_second.len() >= ROOM);
+        let (mut kept, against, all) = (0, self.splat(against), all.map(|word| self.splat(word)));
         for at in (0..count).step_by(4) {
-            // SAFETY: as in `join`.
+            // SAFETY: `at` is a multiple of 4 below 24; `kept` is not above it.
             unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
-                let (first, second) = (self.load(first, at), self.or(self.load(second, at), all));
+                let chosen = self.apart(self.load(tests, at), against) & valid(count - at);
+                let first = self.or(self.load(words[0], at), all[0]);
+                let second = self.or(self.load(words[1], at), all[1]);
                 self.store(into_first, kept, self.front(first, chosen));
                 self.store(into_second, kept, self.front(second, chosen));
                 kept += chosen.count_ones() as usize;
@@ -194,29 +202,75 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
+    fn chosen(self, choice: Choice<'_>) -> u32 {
+        let Choice { count, tests, against } = choice;
+        assert!(count <= MOST_PLACEMENTS);
+        let (against, mut chosen) = (self.splat(against), 0);
+        for at in (0..count).step_by(4) {
+            // SAFETY: `at` is a multiple of 4 below 24.
+            let tests = unsafe { self.load(tests, at) };
+            // Four bits.
+            chosen |= ((self.apart(tests, against) & valid(count - at)) as u32) << at;
+        }
+        chosen
+    }
+
+    #[inline(always)]
+    fn join_all(
+        self,
+        many: Words<'_>,
+        each: Each<'_>,
+        words: &Few,
+        all: u64,
+        into: &mut [u64],
+    ) -> usize {
+        many.check(each, into.len());
+        let (mut kept, test, all) = (0, self.splat(each.test), self.splat(all));
+        for at in (0..many.count).step_by(4) {
+            // SAFETY: `at` is below the number of many, and there are SLACK more. `kept` is not
+            // above the number of pairs so far.
+            unsafe {
+                let (tests, of_many) = (self.load(many.tests, at), self.load(many.words, at));
+                let (of_many, valid) = (self.or(of_many, all), valid(many.count - at));
+                for i in columns_of(each.mask) {
+                    let against = self.or(self.splat(each.tests[i]), test);
+                    let chosen = self.apart(tests, against) & valid;
+                    let word = self.or(of_many, self.splat(words[i]));
+                    self.store(into, kept, self.front(word, chosen));
+                    kept += chosen.count_ones() as usize;
+                }
+            }
+        }
+        kept
+    }
+
+    #[inline(always)]
     fn join_codes(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        codes: &[u32],
+        many: Coded<'_>,
+        each: Each<'_>,
+        codes: &FewCodes,
         all: u32,
         into: &mut [u32],
     ) -> usize {
-        assert!(tests.len().min(codes.len()).min(into.len()) >= count + SLACK);
-        let (mut kept, against) = (0, self.splat(against));
-        for at in (0..count).step_by(4) {
-            // SAFETY: as in `join`, for words of 32 bits.
+        many.check(each, into.len());
+        let (mut kept, test) = (0, self.splat(each.test));
+        for at in (0..many.count).step_by(4) {
+            // SAFETY: as in `join_all`, for words of 32 bits.
             unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
-                let codes = _mm_or_si128(
-                    _mm_loadu_si128(codes.as_ptr().add(at).cast()),
-                    _mm_set1_epi32(all.cast_signed()),
-                );
-                let order = _mm_loadu_si128(FRONT_BYTES[chosen].as_ptr().cast());
-                let into = into.as_mut_ptr().add(kept).cast();
-                _mm_storeu_si128(into, _mm_shuffle_epi8(codes, order));
-                kept += chosen.count_ones() as usize;
+                let tests = self.load(many.tests, at);
+                let of_many = _mm_loadu_si128(many.codes.as_ptr().add(at).cast());
+                let of_many = _mm_add_epi32(of_many, _mm_set1_epi32(all.cast_signed()));
+                let valid = valid(many.count - at);
+                for i in columns_of(each.mask) {
+                    let against = self.or(self.splat(each.tests[i]), test);
+                    let chosen = self.apart(tests, against) & valid;
+                    let code = _mm_set1_epi32(codes[i].cast_signed());
+                    let order = _mm_loadu_si128(FRONT_BYTES[chosen].as_ptr().cast());
+                    let front = _mm_shuffle_epi8(_mm_add_epi32(of_many, code), order);
+                    _mm_storeu_si128(into.as_mut_ptr().add(kept).cast(), front);
+                    kept += chosen.count_ones() as usize;
+                }
             }
         }
         kept

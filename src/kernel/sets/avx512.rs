@@ -4,8 +4,10 @@
 use std::arch::x86_64::*;
 
 use super::engine::{Engine, Sum};
-use super::vector::{Pairs, Plane, SLACK, Vector};
-use crate::decomposition::ColumnSet;
+use super::vector::{
+    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
+};
+use crate::decomposition::{ColumnSet, columns_of};
 
 /// The words of a plane: one vector.
 pub(super) const WORDS: usize = 8;
@@ -98,7 +100,7 @@ impl Avx512 {
     /// Returns `sum` plus, in each word, the number of states in all planes of a completion.
     #[inline(always)]
     fn add_open<const W: usize>(self, sum: __m512i, pairs: &Pairs<W>, completion: u32) -> __m512i {
-        let [a, b, c, d] = completion.to_le_bytes().map(|byte| usize::from(byte & 63));
+        let [a, b, c, d] = completion.to_le_bytes().map(|byte| usize::from(byte & 127));
         let [first, second] = [self.load_plane(&pairs[0][a]), self.load_plane(&pairs[1][b])];
         let [third, fourth] = [self.load_plane(&pairs[2][c]), self.load_plane(&pairs[3][d])];
         const AND: i32 = 0x80;
@@ -113,10 +115,48 @@ impl Avx512 {
     /// Returns the mask of the words of `a` that do not meet `b`, of the first `valid` ones.
     #[inline(always)]
     fn apart(self, a: __m512i, b: __m512i, valid: usize) -> __mmask8 {
-        let valid = if valid >= 8 { u8::MAX } else { (1 << valid) - 1 };
         // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_mask_testn_epi64_mask(valid, a, b) }
+        unsafe { _mm512_mask_testn_epi64_mask(self::valid(valid), a, b) }
     }
+
+    /// Returns the codes of the orders at..at + 16, where `at` is 0 or 16.
+    #[inline(always)]
+    fn codes_of(self, codes: &FewCodes, orders: &FewCodes, at: usize) -> __m512i {
+        assert!(at <= 16);
+        // SAFETY: the arrays have 32 words, and `self` proves AVX-512.
+        unsafe {
+            let orders = _mm512_loadu_si512(orders.as_ptr().add(at).cast());
+            let low = _mm512_loadu_si512(codes.as_ptr().cast());
+            let high = _mm512_loadu_si512(codes.as_ptr().add(16).cast());
+            _mm512_permutex2var_epi32(low, orders, high)
+        }
+    }
+
+    /// Returns the masks of the chosen ones of 24 placements.
+    #[inline(always)]
+    fn masks(self, choice: Choice<'_>) -> [__mmask8; 3] {
+        let Choice { count, tests, against } = choice;
+        assert!(count <= MOST_PLACEMENTS);
+        let (valid, against) = ((1u32 << count) - 1, self.splat(against));
+        let mut chosen = [0; 3];
+        // A loop, because a closure is compiled without the instructions that are enabled here.
+        for (eighth, chosen) in chosen.iter_mut().enumerate() {
+            let at = 8 * eighth;
+            // SAFETY: there are 24 words, and `self` proves AVX-512.
+            *chosen = unsafe {
+                // The valid bits of these 8 words.
+                let valid = (valid >> at) as u8;
+                _mm512_mask_testn_epi64_mask(valid, self.load(tests, at), against)
+            };
+        }
+        chosen
+    }
+}
+
+/// Returns the mask of the first `count` of eight words.
+#[inline(always)]
+const fn valid(count: usize) -> __mmask8 {
+    if count >= 8 { u8::MAX } else { (1 << count) - 1 }
 }
 
 impl Vector for Avx512 {
@@ -144,27 +184,106 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    fn join_two(
+    fn select(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        words: [&[u64]; 2],
-        all: u64,
+        choice: Choice<'_>,
+        words: [&Few; 2],
+        all: [u64; 2],
         into: [&mut [u64]; 2],
     ) -> usize {
-        let ([first, second], [into_first, into_second]) = (words, into);
-        let least = first.len().min(second.len()).min(into_first.len()).min(into_second.len());
-        assert!(tests.len().min(least) >= count + SLACK);
-        let (mut kept, against, all) = (0, self.splat(against), self.splat(all));
-        for at in (0..count).step_by(8) {
-            // SAFETY: as in `join`.
+        let [into_first, into_second] = into;
+        assert!(into_first.len() >= ROOM && into_second.len() >= ROOM);
+        let (chosen, all) = (self.masks(choice), all.map(|word| self.splat(word)));
+        let mut kept = 0;
+        for (at, chosen) in [0, 8, 16].into_iter().zip(chosen) {
+            // SAFETY: the arrays have 24 words; `kept` is not above `at`.
             unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
-                let (first, second) = (self.load(first, at), self.or(self.load(second, at), all));
-                self.store(into_first, kept, first, chosen);
-                self.store(into_second, kept, second, chosen);
-                kept += chosen.count_ones() as usize;
+                self.store(into_first, kept, self.or(self.load(words[0], at), all[0]), chosen);
+                self.store(into_second, kept, self.or(self.load(words[1], at), all[1]), chosen);
+            }
+            kept += chosen.count_ones() as usize;
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn select_coded(
+        self,
+        choice: Choice<'_>,
+        words: &Few,
+        [orders, codes]: [&FewCodes; 2],
+        all: (u64, u32),
+        into: (&mut [u64], &mut [u32]),
+    ) -> usize {
+        assert!(into.0.len() >= ROOM && into.1.len() >= ROOM);
+        let (chosen, all_words) = (self.masks(choice), self.splat(all.0));
+        let mut kept = 0;
+        for (at, chosen) in [0, 8, 16].into_iter().zip(chosen) {
+            // SAFETY: the arrays have 24 words; `kept` is not above `at`.
+            unsafe {
+                self.store(into.0, kept, self.or(self.load(words, at), all_words), chosen);
+            }
+            kept += chosen.count_ones() as usize;
+        }
+        let [low, middle, high] = chosen.map(u16::from);
+        // SAFETY: at most 16 codes are before the last 16 words that are written, and there is room
+        // for 32. `self` proves AVX-512.
+        unsafe {
+            let mask = low | middle << 8;
+            let into = into.1.as_mut_ptr();
+            let all = _mm512_set1_epi32(all.1.cast_signed());
+            let first = _mm512_add_epi32(self.codes_of(codes, orders, 0), all);
+            _mm512_storeu_si512(into.cast(), _mm512_maskz_compress_epi32(mask, first));
+            let last = _mm512_add_epi32(self.codes_of(codes, orders, 16), all);
+            let rest = into.add(mask.count_ones() as usize).cast();
+            _mm512_storeu_si512(rest, _mm512_maskz_compress_epi32(high, last));
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn chosen(self, choice: Choice<'_>) -> u32 {
+        let [low, middle, high] = self.masks(choice).map(u32::from);
+        low | middle << 8 | high << 16
+    }
+
+    #[inline(always)]
+    fn look_up(self, orders: &FewCodes, codes: &FewCodes) -> FewCodes {
+        let mut of_orders = [0; 32];
+        for at in [0, 16] {
+            let found = self.codes_of(codes, orders, at);
+            // SAFETY: the array has 32 words, and `self` proves AVX-512.
+            unsafe { _mm512_storeu_si512(of_orders.as_mut_ptr().add(at).cast(), found) };
+        }
+        of_orders
+    }
+
+    #[inline(always)]
+    fn join_all(
+        self,
+        many: Words<'_>,
+        each: Each<'_>,
+        words: &Few,
+        all: u64,
+        into: &mut [u64],
+    ) -> usize {
+        many.check(each, into.len());
+        const OR: i32 = 0xfe;
+        let (mut kept, test, all) = (0, self.splat(each.test), self.splat(all));
+        for at in (0..many.count).step_by(8) {
+            // SAFETY: `at` is below the number of many, and there are SLACK more. `kept` is not
+            // above the number of pairs so far.
+            unsafe {
+                let (tests, of_many) = (self.load(many.tests, at), self.load(many.words, at));
+                let valid = valid(many.count - at);
+                for i in columns_of(each.mask) {
+                    let against = self.or(self.splat(each.tests[i]), test);
+                    let chosen = _mm512_mask_testn_epi64_mask(valid, tests, against);
+                    let word = self.splat(words[i]);
+                    let word = _mm512_ternarylogic_epi64::<OR>(of_many, word, all);
+                    self.store(into, kept, word, chosen);
+                    kept += chosen.count_ones() as usize;
+                }
             }
         }
         kept
@@ -173,26 +292,33 @@ impl Vector for Avx512 {
     #[inline(always)]
     fn join_codes(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        codes: &[u32],
+        many: Coded<'_>,
+        each: Each<'_>,
+        codes: &FewCodes,
         all: u32,
         into: &mut [u32],
     ) -> usize {
-        assert!(tests.len().min(codes.len()).min(into.len()) >= count + SLACK);
-        let (mut kept, against) = (0, self.splat(against));
-        for at in (0..count).step_by(8) {
-            // SAFETY: as in `join`, for words of 32 bits.
+        many.check(each, into.len());
+        let (mut kept, test) = (0, self.splat(each.test));
+        for at in (0..many.count).step_by(16) {
+            // SAFETY: as in `join_all`, for 16 words of 32 bits.
             unsafe {
-                let chosen = self.apart(self.load(tests, at), against, count - at);
-                let codes = _mm256_or_si256(
-                    _mm256_loadu_si256(codes.as_ptr().add(at).cast()),
-                    _mm256_set1_epi32(all.cast_signed()),
-                );
-                let front = _mm256_maskz_compress_epi32(chosen, codes);
-                _mm256_storeu_si256(into.as_mut_ptr().add(kept).cast(), front);
-                kept += chosen.count_ones() as usize;
+                let tests = [self.load(many.tests, at), self.load(many.tests, at + 8)];
+                let of_many = _mm512_loadu_si512(many.codes.as_ptr().add(at).cast());
+                let of_many = _mm512_add_epi32(of_many, _mm512_set1_epi32(all.cast_signed()));
+                let count = many.count - at;
+                let valid = [valid(count), valid(count.saturating_sub(8))];
+                for i in columns_of(each.mask) {
+                    let against = self.or(self.splat(each.tests[i]), test);
+                    let low = _mm512_mask_testn_epi64_mask(valid[0], tests[0], against);
+                    let high = _mm512_mask_testn_epi64_mask(valid[1], tests[1], against);
+                    let chosen = u16::from(low) | u16::from(high) << 8;
+                    let code = _mm512_set1_epi32(codes[i].cast_signed());
+                    let code = _mm512_add_epi32(of_many, code);
+                    let front = _mm512_maskz_compress_epi32(chosen, code);
+                    _mm512_storeu_si512(into.as_mut_ptr().add(kept).cast(), front);
+                    kept += chosen.count_ones() as usize;
+                }
             }
         }
         kept

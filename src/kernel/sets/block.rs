@@ -23,8 +23,8 @@ pub(super) struct Outer {
     pub(super) first: usize,
     /// The number of rows, which is that of the columns, at most [`MOST_OUTER_ROWS`].
     pub(super) rows: usize,
-    /// The columns in ascending order.
-    pub(super) columns: [usize; MOST_OUTER_ROWS],
+    /// The columns with their ranks among those of the joined rows.
+    pub(super) columns: [(usize, usize); MOST_OUTER_ROWS],
 }
 
 impl<const W: usize> Block<W> {
@@ -32,13 +32,13 @@ impl<const W: usize> Block<W> {
         Self {
             left: Box::new([[0; W]; 33]),
             right: Box::new([[0; W]; 33]),
-            pairs: Box::new([[[0; W]; 64]; 4]),
+            pairs: Box::new([[[0; W]; 128]; 4]),
         }
     }
 
     /// Adds the number of pairs of a state and a completion in which the queens of the
     /// completion stand on open squares. A completion has a byte for each pair of rows, of the
-    /// ranks of its columns: 8 x + y for two rows, 9 x where only the first exists, 0 where none
+    /// ranks of its columns: 10 x + y for two rows, 11 x where only the first exists, 0 where none
     /// does.
     #[inline(always)]
     pub(super) fn count<V: Vector>(
@@ -80,27 +80,29 @@ impl<const W: usize> Block<W> {
             let row = 2 * pair;
             if row >= outer.rows {
                 self.pairs[pair][0] = valid;
-            } else if row + 1 == outer.rows {
-                for x in 0..outer.rows {
-                    self.pairs[pair][9 * x] = self.open(vector, n, outer, row, x, &valid);
+                continue;
+            }
+            let columns = &outer.columns[..outer.rows];
+            if row + 1 == outer.rows {
+                for &(x, column) in columns {
+                    self.pairs[pair][11 * x] = self.open(vector, n, outer, row, column, &valid);
                 }
-            } else {
-                let mut second = [[0; W]; MOST_OUTER_ROWS];
-                for (y, plane) in second[..outer.rows].iter_mut().enumerate() {
-                    *plane = self.open(vector, n, outer, row + 1, y, &valid);
-                }
-                for x in 0..outer.rows {
-                    let first = self.open(vector, n, outer, row, x, &valid);
-                    let planes = &mut self.pairs[pair][8 * x..8 * x + outer.rows];
-                    for (plane, second) in planes.iter_mut().zip(&second) {
-                        vector.and(&first, second, plane);
-                    }
+                continue;
+            }
+            let mut second = [[0; W]; MOST_OUTER_ROWS];
+            for (plane, &(_, column)) in second.iter_mut().zip(columns) {
+                *plane = self.open(vector, n, outer, row + 1, column, &valid);
+            }
+            for &(x, column) in columns {
+                let first = self.open(vector, n, outer, row, column, &valid);
+                for (second, &(y, _)) in second.iter().zip(columns) {
+                    vector.and(&first, second, &mut self.pairs[pair][10 * x + y]);
                 }
             }
         }
     }
 
-    /// Returns the states that leave the square of an outer row and of the column of a rank open.
+    /// Returns the states that leave the square of an outer row and a column open.
     #[inline(always)]
     fn open<V: Vector>(
         &self,
@@ -108,10 +110,10 @@ impl<const W: usize> Block<W> {
         n: usize,
         outer: &Outer,
         row: usize,
-        rank: usize,
+        column: usize,
         valid: &Plane<W>,
     ) -> Plane<W> {
-        let (column, distance) = (outer.columns[rank], outer.first + row);
+        let distance = outer.first + row;
         // A column off the board is never attacked; plane 32 is zero.
         let left = &self.left[if column + distance < n { column + distance } else { 32 }];
         let right = &self.right[if column >= distance { column - distance } else { 32 }];

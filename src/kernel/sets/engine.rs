@@ -1,11 +1,10 @@
 //! Counting the placements of a set.
 
 use super::block::{Block, MOST_OUTER_ROWS, Outer};
+use super::last_rows::{LastRows, Leads, MOST_LAST_ROWS, Part, Ranges, apart};
 use super::lists::{List, Lists, LowerHalf};
-use super::placements::{
-    MOST_PLACEMENTS, MOST_ROWS, Placements, Subsets, on_board, orders, subsets, windows,
-};
-use super::vector::{SLACK, Vector};
+use super::placements::{Subsets, on_board, orders, subsets, windows};
+use super::vector::{Coded, Each, FewCodes, ROOM, SLACK, Vector};
 use crate::decomposition::{ColumnSet, MAX_COUNT_SIZE, SetFamily, SetRule, columns_of};
 use crate::tally::Residues;
 
@@ -22,7 +21,7 @@ pub struct SetWork {
     pub calls: u64,
     /// The states of those calls.
     pub states: u64,
-    /// The completions of those calls.
+    /// The completions of those calls, without repetition for the blocks of a list.
     pub completions: u64,
 }
 
@@ -61,20 +60,32 @@ pub(super) struct Engine<const W: usize> {
     lists: Lists,
 }
 
-/// The upper half of a family.
+/// The upper half of a family: its first rows filter the list, and the others are counted together.
 #[derive(Debug)]
 struct UpperHalf<const W: usize> {
     family: SetFamily,
-    inner: Placements,
-    outer: Placements,
-    /// The positions of the outer placements' columns among those that are left, each with the
-    /// codes of inner and outer placements by the number of their order.
-    splits: Vec<Split>,
-    /// The list of each row that filters.
+    /// The rows whose placements are joined. The first `keys` of them filter the list, too.
+    last: LastRows,
+    keys: usize,
+    /// The codes of the placements of the inner and the outer part.
+    codes: [PartCodes; 2],
+    /// The list behind each number of rows that filter.
     levels: Vec<List>,
-    completions: Vec<u32>,
+    /// The completions by their key, which has a decimal digit for each of the first `keys` rows:
+    /// the rank of its column.
+    completions: Vec<Codes>,
+    outer_placements: OuterPlacements,
     block: Block<W>,
     counters: SetWork,
+}
+
+/// The placements of the outer part in every set of columns.
+#[derive(Debug)]
+struct OuterPlacements {
+    ranges: Ranges,
+    /// The windows of the part's first row that would attack one of the queens.
+    need: Vec<u64>,
+    codes: Vec<u32>,
 }
 
 /// The upper queens placed so far.
@@ -89,22 +100,56 @@ struct Frame {
     candidates: u32,
 }
 
-/// The codes of placements by the number of their order; a power of two of them, so that no index
-/// is out of bounds.
-type Codes = [u32; 32];
+impl Frame {
+    /// Returns the frame of the next row, behind a queen in this one, without candidates.
+    #[inline(always)]
+    const fn with_queen(&self, queen: u32) -> Self {
+        Self {
+            free: self.free & !queen,
+            left: (self.left | queen) << 1,
+            right: (self.right | queen) >> 1,
+            candidates: 0,
+        }
+    }
+}
 
+/// The codes of the placements of a part: what a completion's code has of its rows.
 #[derive(Debug)]
-struct Split {
-    outer: u32,
-    inner_codes: Codes,
-    outer_codes: Codes,
+struct PartCodes {
+    /// By the position of the leading row's column.
+    leading: [u32; MOST_LAST_ROWS],
+    /// By the positions of the table's columns, and by the number of their order.
+    table: Vec<FewCodes>,
+}
+
+/// The position of the key in the code of an inner placement, which has no rows there.
+const KEY_SHIFT: u32 = 24;
+
+/// The codes of completions (see [`Block::count`]) with the same key.
+#[derive(Debug, Default)]
+struct Codes {
+    /// The codes, and at least [`SLACK`] more words.
+    words: Vec<u32>,
+    len: usize,
+}
+
+impl Codes {
+    /// Returns room for `most` more codes and [`SLACK`] words behind those that there are.
+    #[inline(always)]
+    fn room(&mut self, most: usize) -> &mut [u32] {
+        let end = self.len + most + SLACK;
+        if self.words.len() < end {
+            self.words.resize(end.next_power_of_two(), 0);
+        }
+        &mut self.words[self.len..end]
+    }
 }
 
 impl<const W: usize> Engine<W> {
-    /// Creates the engine of a family, with its tables.
-    pub(super) fn new(family: &SetFamily, most_states: usize) -> Self {
-        let (lower, upper) = (LowerHalf::new(family), UpperHalf::new(family));
-        Self { most_states, lower, upper, lists: Lists::new() }
+    /// Creates the engine of a family, with tables of at most `table_rows` rows.
+    pub(super) fn new(family: &SetFamily, most_states: usize, table_rows: usize) -> Self {
+        let lower = LowerHalf::new(family, table_rows);
+        Self { most_states, lower, upper: UpperHalf::new(family, table_rows), lists: Lists::new() }
     }
 
     /// Returns the number of placements that `set` counts, without its weight.
@@ -112,7 +157,7 @@ impl<const W: usize> Engine<W> {
     pub(super) fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet) -> Sum {
         let Self { most_states, lower, upper, lists } = self;
         let mut sum = Sum::default();
-        lower.start(&upper.family, set);
+        lower.start(set);
         while lower.next(vector, lists, *most_states) {
             upper.counters.listed += lists.len() as u64;
             upper.count(vector, set, lists, &mut sum);
@@ -127,28 +172,27 @@ impl<const W: usize> Engine<W> {
 }
 
 impl<const W: usize> UpperHalf<W> {
-    fn new(family: &SetFamily) -> Self {
-        let (n, rows) = (family.n(), family.upper());
+    fn new(family: &SetFamily, table_rows: usize) -> Self {
         // The rule compares the queen of the first row with each state.
         let compared = matches!(family.rule(), SetRule::BothBelow | SetRule::Split);
-        let filters = rows.len().saturating_sub(MOST_OUTER_ROWS).max(usize::from(compared));
-        let (inner, outer) = rows[filters..].split_at((rows.len() - filters).min(MOST_ROWS));
-        let last = inner.len() + outer.len();
+        // The reach of the upper half is not used.
+        let last = LastRows::new(family.n(), family.upper(), 0, table_rows, compared);
+        let least_keys = usize::from(compared && last.first == 0);
+        let keys = last.rows().saturating_sub(2 * table_rows).max(least_keys);
+        let codes = [(&last.inner, 0), (&last.outer, last.inner.rows())]
+            .map(|(part, first)| PartCodes::new(part, first, last.rows(), keys));
         Self {
             family: family.clone(),
-            // The queens of a half do not meet the other half's windows.
-            inner: Placements::new(n, inner, n),
-            outer: Placements::new(n, outer, n),
-            splits: subsets(last, outer.len())
-                .into_iter()
-                .map(|split| Split {
-                    outer: split,
-                    inner_codes: codes(inner.len(), last, !split, 0),
-                    outer_codes: codes(outer.len(), last, split, 16),
-                })
-                .collect(),
-            levels: (0..=filters).map(|_| List::new()).collect(),
-            completions: Vec::new(),
+            levels: (0..=last.first + keys).map(|_| List::new()).collect(),
+            completions: (0..10usize.pow(keys as u32)).map(|_| Codes::default()).collect(),
+            last,
+            keys,
+            codes,
+            outer_placements: OuterPlacements {
+                ranges: Ranges::new(),
+                need: Vec::new(),
+                codes: Vec::new(),
+            },
             block: Block::new(),
             counters: SetWork::default(),
         }
@@ -157,138 +201,260 @@ impl<const W: usize> UpperHalf<W> {
     /// Adds the placements of the upper half with the states of `lists`.
     #[inline(always)]
     fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet, lists: &Lists, sum: &mut Sum) {
-        let compared = match self.family.rule() {
-            SetRule::Any | SetRule::NearerColumn => {
-                self.levels[0].clear();
-                for group in lists.side(0) {
-                    keep(vector, group, 0, &mut self.levels[0]);
-                }
-                let start = Frame { free: set.upper, left: 0, right: 0, candidates: 0 };
-                return self.descend(vector, 0, start, sum);
-            }
-            SetRule::BothBelow => true,
-            SetRule::Split => false,
-        };
-        for column in columns_of(set.upper & self.family.upper()[0].allowed) {
-            let queen = 1 << column;
-            let side = usize::from(!self.family.is_right(column));
-            // The groups of states with a queen on the same side that this queen may be used with.
-            let same_side = if compared { self.family.distance(column) } else { 0 };
-            self.levels[1].clear();
-            for group in lists.side(1 - side).iter().chain(&lists.side(side)[..same_side]) {
-                keep(vector, group, windows(queen, queen), &mut self.levels[1]);
-            }
-            let free = set.upper & !queen;
-            let start = Frame { free, left: queen << 1, right: queen >> 1, candidates: 0 };
-            self.descend(vector, 1, start, sum);
+        let start = Frame { free: set.upper, left: 0, right: 0, candidates: 0 };
+        let last = self.last.first;
+        if last == 0 {
+            return self.complete(vector, lists, &start, sum);
         }
-    }
-
-    /// Adds the placements of the rows from `first` on.
-    #[inline(always)]
-    fn descend<V: Vector>(&mut self, vector: V, first: usize, start: Frame, sum: &mut Sum) {
-        let n = self.family.n();
-        let last = self.family.upper().len() - self.inner.rows() - self.outer.rows();
         let mut frames = [start; MAX_COUNT_SIZE];
-        let mut row = first;
-        // Enters the row unless nothing is left to do there.
-        let mut enter = true;
+        frames[0].candidates = set.upper & self.family.upper()[0].allowed;
+        let mut row = 0;
         loop {
             let frame = &mut frames[row];
-            if std::mem::take(&mut enter) {
-                let states = self.levels[row].len();
-                if row == last && states > 0 {
-                    let frame = *frame;
-                    self.complete(vector, row, &frame, sum);
-                } else if states > 0 {
-                    let allowed = self.family.upper()[row].allowed;
-                    frame.candidates = frame.free & allowed & !frame.left & !frame.right;
-                }
-            }
-            let frame = &mut frames[row];
             if frame.candidates == 0 {
-                if row == first {
+                if row == 0 {
                     return;
                 }
                 row -= 1;
                 continue;
             }
-            let column = frame.candidates.trailing_zeros() as isize;
-            let queen = 1 << column;
-            frame.candidates &= !queen;
-            frames[row + 1] = Frame {
-                free: frame.free & !queen,
-                left: (frame.left | queen) << 1,
-                right: (frame.right | queen) >> 1,
-                candidates: 0,
-            };
-            let shift = row as isize;
-            let mask = windows(on_board(n, column + shift), on_board(n, column - shift));
-            let (lists, filtered) = self.levels.split_at_mut(row + 1);
-            filtered[0].clear();
-            keep(vector, &lists[row], mask, &mut filtered[0]);
-            row += 1;
-            enter = true;
+            let column = frame.candidates.trailing_zeros() as usize;
+            frame.candidates &= frame.candidates - 1;
+            let mut next = frame.with_queen(1 << column);
+            if self.filter(vector, lists, row, column) == 0 {
+                continue;
+            }
+            if row + 1 == last {
+                self.complete(vector, lists, &next, sum);
+            } else {
+                row += 1;
+                let allowed = self.family.upper()[row].allowed;
+                next.candidates = next.free & allowed & !next.left & !next.right;
+                frames[row] = next;
+            }
         }
+    }
+
+    /// Computes the list behind a row with a queen in `column`, and returns the number of its
+    /// states.
+    #[inline(always)]
+    fn filter<V: Vector>(&mut self, vector: V, lists: &Lists, row: usize, column: usize) -> usize {
+        let n = self.family.n();
+        let (at, shift) = (column as isize, row as isize);
+        let mask = windows(on_board(n, at + shift), on_board(n, at - shift));
+        let (before, after) = self.levels.split_at_mut(row + 1);
+        let kept = &mut after[0];
+        kept.clear();
+        if row > 0 {
+            keep(vector, &before[row], mask, kept);
+            return kept.len();
+        }
+        // The groups of states with a queen on the same side that this queen may be used with.
+        let same_side = match self.family.rule() {
+            SetRule::Any | SetRule::NearerColumn => {
+                for group in lists.side(0) {
+                    keep(vector, group, mask, kept);
+                }
+                return kept.len();
+            }
+            SetRule::BothBelow => self.family.distance(column),
+            SetRule::Split => 0,
+        };
+        let side = usize::from(!self.family.is_right(column));
+        for group in lists.side(1 - side).iter().chain(&lists.side(side)[..same_side]) {
+            keep(vector, group, mask, kept);
+        }
+        kept.len()
     }
 
     /// Adds the placements of the last rows.
     #[inline(always)]
-    fn complete<V: Vector>(&mut self, vector: V, row: usize, frame: &Frame, sum: &mut Sum) {
-        let completions = self.list_completions(vector, frame);
-        let mut outer = Outer {
-            first: row,
-            rows: self.inner.rows() + self.outer.rows(),
-            columns: [0; MOST_OUTER_ROWS],
-        };
-        columns_of(frame.free).zip(&mut outer.columns).for_each(|(column, at)| *at = column);
-        let states = self.levels[row].states();
+    fn complete<V: Vector>(&mut self, vector: V, lists: &Lists, frame: &Frame, sum: &mut Sum) {
+        self.list_completions(vector, frame);
+        let first = self.last.first;
+        if self.keys == 0 {
+            if first == 0 {
+                // No row filters.
+                self.levels[0].clear();
+                for group in lists.side(0) {
+                    keep(vector, group, 0, &mut self.levels[0]);
+                }
+            }
+            return self.sum(vector, frame.free, frame.free, 0, sum);
+        }
+        for (rank, column) in columns_of(frame.free).enumerate() {
+            let keys = if self.keys == 1 { rank..rank + 1 } else { 10 * rank..10 * rank + 10 };
+            if self.completions[keys].iter().all(|codes| codes.len == 0)
+                || self.filter(vector, lists, first, column) == 0
+            {
+                continue;
+            }
+            let free = frame.free & !(1 << column);
+            if self.keys == 1 {
+                self.sum(vector, frame.free, free, rank, sum);
+                continue;
+            }
+            for (second, column) in columns_of(frame.free).enumerate() {
+                let key = 10 * rank + second;
+                if self.completions[key].len > 0
+                    && self.filter(vector, lists, first + 1, column) > 0
+                {
+                    self.sum(vector, frame.free, free & !(1 << column), key, sum);
+                }
+            }
+        }
+    }
+
+    /// Adds the completions of a key, whose columns are `free`, with the states behind its rows.
+    /// `all` are the columns of all joined rows.
+    #[inline(always)]
+    fn sum<V: Vector>(&mut self, vector: V, all: u32, free: u32, key: usize, sum: &mut Sum) {
+        let first = self.last.first + self.keys;
+        let rows = self.last.rows() - self.keys;
+        let mut outer = Outer { first, rows, columns: [(0, 0); MOST_OUTER_ROWS] };
+        let ranked = columns_of(all).enumerate().filter(|(_, column)| free >> column & 1 == 1);
+        ranked.zip(&mut outer.columns).for_each(|(ranked, at)| *at = ranked);
+        let states = self.levels[first].states();
+        let completions = &self.completions[key];
+        let completions = &completions.words[..completions.len];
         self.counters.calls += 1;
         self.counters.states += states.len() as u64;
-        self.counters.completions += completions as u64;
-        let completions = &self.completions[..completions];
+        self.counters.completions += completions.len() as u64;
         self.block.count(vector, self.family.n(), states, &outer, completions, sum);
     }
 
-    /// Lists the legal placements of the last rows and returns their number.
+    /// Lists the legal placements of the last rows by their keys.
     #[inline(always)]
-    fn list_completions<V: Vector>(&mut self, vector: V, frame: &Frame) -> usize {
-        let Frame { free, left, right, .. } = *frame;
-        let rows = self.inner.rows();
-        let near = windows(left, right);
-        let far = windows(left << rows, right >> rows);
-        let columns = Subsets::new(free);
-        let all = (1u32 << free.count_ones()) - 1;
-        let mut listed = 0;
-        let mut beyond = [0; MOST_PLACEMENTS + SLACK];
-        let mut needs = [0; MOST_PLACEMENTS + SLACK];
-        let mut orders = [[0; MOST_PLACEMENTS + SLACK]; 2];
-        let mut codes = [0; MOST_PLACEMENTS + SLACK];
-        for split in &self.splits {
-            let outer = self.outer.of(columns.at(split.outer));
-            let inner = self.inner.of(columns.at(all ^ split.outer));
-            let [inner_orders, outer_orders] = &mut orders;
-            let kept = vector.join(inner.count, inner.need, near, inner.beyond, 0, &mut beyond);
-            let kept_outer = vector.join(outer.count, outer.need, far, outer.need, 0, &mut needs);
-            if kept == 0 || kept_outer == 0 {
-                continue;
+    fn list_completions<V: Vector>(&mut self, vector: V, frame: &Frame) {
+        let LastRows { inner, outer, first, inner_tables, outer_sets } = &self.last;
+        let [inner_codes, outer_codes] = &self.codes;
+        let columns = Subsets::new(frame.free);
+        let all = (1u32 << frame.free.count_ones()) - 1;
+        let n = self.family.n();
+        let near = [frame.left, frame.right];
+        let heads = Leads::new(n, inner, &columns, near, *first);
+        let far = [frame.left << inner.rows(), frame.right >> inner.rows()];
+        let leads = Leads::new(n, outer, &columns, far, first + inner.rows());
+        let OuterPlacements { ranges, need, codes } = &mut self.outer_placements;
+        ranges.clear();
+        for &positions in outer_sets {
+            let mut end = ranges.len();
+            for position in columns_of(outer.leads(positions, leads.open)) {
+                let lead = leads.at(position);
+                let of_table = outer.without_lead(positions, position);
+                let set = outer.table.of(columns.at(of_table));
+                let most = end + ROOM + SLACK;
+                if need.len() < most {
+                    need.resize(most.next_power_of_two(), 0);
+                    codes.resize(most.next_power_of_two(), 0);
+                }
+                end += vector.select_coded(
+                    apart(&set, lead.left, lead.right),
+                    set.need_ahead(),
+                    [set.orders(), outer_codes.of(of_table)],
+                    (lead.need, outer_codes.leading[position]),
+                    (&mut need[end..], &mut codes[end..]),
+                );
             }
-            vector.join_codes(inner.count, inner.need, near, inner.order, 0, inner_orders);
-            vector.join_codes(outer.count, outer.need, far, outer.order, 0, outer_orders);
-            for i in 0..kept {
-                codes[i] = split.inner_codes[(inner_orders[i] & 31) as usize];
-            }
-            let most = listed + kept_outer * kept + SLACK;
-            if self.completions.len() < most {
-                self.completions.resize(most.next_power_of_two(), 0);
-            }
-            for i in 0..kept_outer {
-                let code = split.outer_codes[(outer_orders[i] & 31) as usize];
-                let into = &mut self.completions[listed..];
-                listed += vector.join_codes(kept, &beyond, needs[i], &codes, code, into);
+            ranges.end(positions, end);
+        }
+        self.completions.iter_mut().for_each(|codes| codes.len = 0);
+        let rows = inner.table.rows();
+        for &of_table in inner_tables {
+            let set = inner.table.of(columns.at(of_table));
+            let mut codes_of_set = vector.look_up(set.orders(), inner_codes.of(of_table));
+            let keys = match self.keys {
+                2 => take_keys(&mut codes_of_set, set.count),
+                _ => [(0, u32::MAX), (0, 0), (0, 0), (0, 0)],
+            };
+            for position in columns_of(inner.leads(all ^ of_table, heads.open)) {
+                let (start, count) = ranges.of(inner.without_lead(all ^ of_table, position));
+                if count == 0 {
+                    continue;
+                }
+                let many = Coded { count, tests: &need[start..], codes: &codes[start..] };
+                let head = heads.at(position);
+                let chosen = vector.chosen(apart(&set, head.left, head.right));
+                let test = windows(head.left << rows, head.right >> rows);
+                let [leading_key, leading] = keyed(inner_codes.leading[position]);
+                for (key, of_key) in keys {
+                    let mask = chosen & of_key;
+                    if mask == 0 {
+                        continue;
+                    }
+                    let each = Each { mask, tests: set.beyond(), test };
+                    let completions = &mut self.completions[(leading_key + key) as usize];
+                    let into = completions.room(count * mask.count_ones() as usize);
+                    completions.len += vector.join_codes(many, each, &codes_of_set, leading, into);
+                }
             }
         }
-        listed
+    }
+}
+
+/// Returns the key in a code, and the rest of the code.
+const fn keyed(code: u32) -> [u32; 2] {
+    [code >> KEY_SHIFT, code & ((1 << KEY_SHIFT) - 1)]
+}
+
+/// Removes the keys from the first `count` codes. Returns them with the masks of the codes, which
+/// have at most four keys: that of the first row of the table.
+#[inline(always)]
+fn take_keys(codes: &mut FewCodes, count: usize) -> [(u32, u32); 4] {
+    let mut keys = [(0, 0); 4];
+    let mut last = 0;
+    for (i, code) in codes.iter_mut().enumerate().take(count) {
+        let [key, rest] = keyed(*code);
+        *code = rest;
+        // Placements with the same queen in the first row are neighbours.
+        if keys[last].1 != 0 && keys[last].0 != key {
+            last += 1;
+        }
+        keys[last].0 = key;
+        keys[last].1 |= 1 << i;
+    }
+    keys
+}
+
+impl PartCodes {
+    /// Computes the codes of a part of the joined rows, which begins with row `first` of them.
+    /// There are `rows` joined rows, the first `keys` of them keys.
+    fn new(part: &Part, first: usize, rows: usize, keys: usize) -> Self {
+        // What the queen of a row adds, by the rank of its column. See [`Block::count`].
+        let share = |row: usize, rank: u32| {
+            let Some(of_block) = row.checked_sub(keys) else {
+                return (if row + 1 == keys { rank } else { 10 * rank }) << KEY_SHIFT;
+            };
+            let byte = match of_block % 2 {
+                1 => rank,
+                _ if row + 1 == rows => 11 * rank,
+                _ => 10 * rank,
+            };
+            byte << (8 * (of_block / 2))
+        };
+        let in_table = part.table.rows();
+        let table_first = first + part.rows() - in_table;
+        let orders = orders(in_table);
+        let mut table = vec![[0; 32]; 1 << MOST_LAST_ROWS];
+        for positions in subsets(rows, in_table) {
+            let ranks: Vec<u32> =
+                (0..rows as u32).filter(|rank| positions >> rank & 1 == 1).collect();
+            for (order, code) in orders.iter().zip(&mut table[positions as usize]) {
+                let queens = order.iter().enumerate();
+                *code = queens
+                    .map(|(row, &rank)| share(table_first + row, ranks[usize::from(rank)]))
+                    .sum();
+            }
+        }
+        let leads = part.leading.is_some();
+        let leading = std::array::from_fn(|at| if leads { share(first, at as u32) } else { 0 });
+        Self { leading, table }
+    }
+
+    /// Returns the codes for the positions of the table's columns.
+    #[inline(always)]
+    fn of(&self, positions: u32) -> &FewCodes {
+        &self.table[positions as usize]
     }
 }
 
@@ -299,19 +465,4 @@ fn keep<V: Vector>(vector: V, list: &List, mask: u64, kept: &mut List) {
     let states = list.padded();
     let written = vector.join(count, states, mask, states, 0, kept.room(count));
     kept.extend(written);
-}
-
-/// Returns the codes of the orders of the columns at `positions` (of `of` positions) in `rows` rows:
-/// a byte for each pair of rows, shifted left by `shift`. See [`Block::count`].
-fn codes(rows: usize, of: usize, positions: u32, shift: u32) -> Codes {
-    let ranks: Vec<u32> = (0..of as u32).filter(|rank| positions >> rank & 1 == 1).collect();
-    let mut codes = [0; 32];
-    for (order, code) in orders(rows).iter().zip(&mut codes) {
-        for (pair, of_pair) in order.chunks(2).enumerate() {
-            let x = ranks[usize::from(of_pair[0])];
-            let y = of_pair.get(1).map_or(x, |&y| ranks[usize::from(y)]);
-            *code |= (8 * x + y) << (shift + 8 * pair as u32);
-        }
-    }
-    codes
 }

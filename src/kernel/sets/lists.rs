@@ -1,9 +1,10 @@
 //! The list of a set: all placements of the lower half in its columns.
 
-use super::placements::{
-    MOST_PLACEMENTS, MOST_ROWS, Placements, Set, Subsets, on_board, orders, subsets, windows,
-};
-use super::vector::{SLACK, Vector};
+use std::ops::Range;
+
+use super::last_rows::{LastRows, Leads, MOST_LAST_ROWS, Part, Ranges, apart};
+use super::placements::{MOST_ROWS, Set, Subsets, on_board, orders, windows};
+use super::vector::{Choice, Each, Few, FewCodes, ROOM, SLACK, Vector, Words};
 use crate::decomposition::{ColumnSet, HalfRow, SetFamily, SetRule, columns_of};
 
 /// A list of states: the columns of the first upper row that the lower queens attack, as windows.
@@ -48,6 +49,20 @@ impl List {
             self.words.resize(end.next_power_of_two(), 0);
         }
         &mut self.words[self.len..end]
+    }
+
+    /// Appends the state of each pair of placements that do not meet.
+    #[inline(always)]
+    fn join<V: Vector>(
+        &mut self,
+        vector: V,
+        many: Words<'_>,
+        each: Each<'_>,
+        (words, all): (&Few, u64),
+    ) {
+        let into = self.room(many.count * each.mask.count_ones() as usize);
+        let written = vector.join_all(many, each, words, all, into);
+        self.extend(written);
     }
 
     /// Appends the states that were written to the front of the room.
@@ -100,13 +115,15 @@ impl Lists {
 #[derive(Clone, Copy, Debug)]
 struct Decisive {
     column: usize,
+    /// The index of the column in [`LowerHalf::decisive`].
+    index: usize,
     /// The group, by the row's number in the lower half.
     groups: [u8; 32],
 }
 
 impl Decisive {
-    fn new(column: usize, group: impl Fn(usize) -> u8) -> Self {
-        Self { column, groups: std::array::from_fn(group) }
+    fn new(column: usize, index: usize, group: impl Fn(usize) -> u8) -> Self {
+        Self { column, index, groups: std::array::from_fn(group) }
     }
 }
 
@@ -126,56 +143,94 @@ struct Partial {
     decisive: Option<Decisive>,
 }
 
-/// The lower half of a family: its first rows are filled one by one, and the last eight by joining
-/// the placements of four rows each.
+/// The lower half of a family: its first rows are filled one by one, and the last ones joined.
 #[derive(Debug)]
 pub(super) struct LowerHalf {
-    n: usize,
-    gap: usize,
+    family: SetFamily,
     /// The rows that are filled one by one.
     first: Vec<HalfRow>,
-    inner: Placements,
-    outer: Placements,
-    /// The positions of the outer placements' columns among those that are left.
-    splits: Vec<u32>,
+    last: LastRows,
+    /// The columns whose queens can decide on the group of a state, one bit each, or 0.
+    decisive: [u32; 2],
+    /// True if the queen of the first row must stand on the right.
+    right_only: bool,
     /// The partial placements that are not yet completed, with the number of their rows.
     open: Vec<(usize, Partial)>,
-    /// The row of each rank of a column, by the number of the order; for inner and outer rows.
-    row_of_rank: [Vec<[u8; MOST_ROWS]>; 2],
+    inner_rows: PartRows,
+    outer_rows: PartRows,
+    /// The placements of the outer part, and those of each set of columns.
+    outer: Kept,
+    ranges: Ranges,
+}
+
+/// The rows of a part, by its columns.
+#[derive(Debug)]
+struct PartRows {
+    /// The first row of its table in the part: 1 after a leading row, otherwise 0.
+    of_table: u8,
+    /// The row in the table, by the number of the order of the columns and the rank of the column.
+    of_rank: [[u8; MOST_ROWS]; 32],
+}
+
+impl PartRows {
+    fn new(part: &Part) -> Self {
+        let mut of_rank = [[0; MOST_ROWS]; 32];
+        for (order, row_of) in orders(part.table.rows()).iter().zip(&mut of_rank) {
+            // There are at most four rows.
+            let ranks = order.iter().enumerate();
+            ranks.for_each(|(row, &rank)| row_of[usize::from(rank)] = row as u8);
+        }
+        Self { of_table: u8::from(part.leading.is_some()), of_rank }
+    }
+
+    /// Returns the row in the table of one of the columns of a set in a placement with an order.
+    #[inline(always)]
+    const fn row(&self, set: u32, column: u32, order: u32) -> u8 {
+        let rank = (set & (column - 1)).count_ones() as usize % MOST_ROWS;
+        self.of_rank[(order & 31) as usize][rank]
+    }
+
+    /// Returns, by the row of the table, the masks of the placements of a set with `column` in it:
+    /// none if the set does not have the column.
+    #[inline(always)]
+    fn masks(&self, set: &Set<'_>, column: u32) -> [u32; MOST_ROWS] {
+        let mut masks = [0; MOST_ROWS];
+        if set.columns & column != 0 {
+            for (i, &order) in set.orders().iter().enumerate().take(set.count) {
+                masks[usize::from(self.row(set.columns, column, order))] |= 1 << i;
+            }
+        }
+        masks
+    }
 }
 
 impl LowerHalf {
-    pub(super) fn new(family: &SetFamily) -> Self {
-        let (n, gap, rows) = (family.n(), family.gap(), family.lower());
-        // Rules depend on the first row's queen.
-        let at_least = usize::from(family.rule() != SetRule::Any);
-        let (first, last) = rows.split_at(rows.len().saturating_sub(2 * MOST_ROWS).max(at_least));
-        let (inner, outer) = last.split_at(last.len().min(MOST_ROWS));
-        let row_of_rank = |rows: usize| {
-            orders(rows).into_iter().map(|order| {
-                let mut row_of = [0; MOST_ROWS];
-                // There are at most four rows.
-                order
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, &rank)| row_of[usize::from(rank)] = row as u8);
-                row_of
-            })
-        };
+    /// Prepares the lower half of a family, with tables of at most `table_rows`.
+    pub(super) fn new(family: &SetFamily, table_rows: usize) -> Self {
+        let rows = family.lower();
+        // Rules depend on the queen of the first row.
+        let leading = family.rule() != SetRule::Any;
+        let last = LastRows::new(family.n(), rows, family.gap(), table_rows, leading);
         Self {
-            n,
-            gap,
-            first: first.to_vec(),
-            inner: Placements::new(n, inner, first.len() + gap),
-            outer: Placements::new(n, outer, first.len() + inner.len() + gap),
-            splits: subsets(last.len(), outer.len()),
+            first: rows[..last.first].to_vec(),
+            decisive: match family.rule() {
+                SetRule::Any | SetRule::Split => [0; 2],
+                SetRule::NearerColumn => [1 << (family.n() / 2), 0],
+                SetRule::BothBelow => family.centre().map(|column| 1 << column),
+            },
+            right_only: false,
             open: Vec::new(),
-            row_of_rank: [row_of_rank(inner.len()).collect(), row_of_rank(outer.len()).collect()],
+            inner_rows: PartRows::new(&last.inner),
+            outer_rows: PartRows::new(&last.outer),
+            outer: Kept::new(),
+            ranges: Ranges::new(),
+            last,
+            family: family.clone(),
         }
     }
 
     /// Prepares the placements of `set`.
-    pub(super) fn start(&mut self, family: &SetFamily, set: &ColumnSet) {
+    pub(super) fn start(&mut self, set: &ColumnSet) {
         let start = Partial {
             free: set.lower,
             left: 0,
@@ -185,16 +240,9 @@ impl LowerHalf {
             group: ANY_SIDE,
             decisive: None,
         };
+        self.right_only = set.right_only;
         self.open.clear();
-        if family.rule() == SetRule::Any {
-            self.open.push((0, start));
-            return;
-        }
-        for column in columns_of(set.lower & family.lower()[0].allowed) {
-            if let Some(start) = self.first_queen(family, set, column, start) {
-                self.open.push((1, start));
-            }
-        }
+        self.open.push((0, start));
     }
 
     /// Replaces the states of `lists` by the next ones of the set: all that are left, or `most` of
@@ -222,52 +270,15 @@ impl LowerHalf {
         true
     }
 
-    /// Returns the partial placement with the first lower row's queen, on which the rule depends.
-    fn first_queen(
-        &self,
-        family: &SetFamily,
-        set: &ColumnSet,
-        column: usize,
-        start: Partial,
-    ) -> Option<Partial> {
-        let is_right = family.is_right(column);
-        if set.right_only && !is_right {
-            return None;
-        }
-        let mut start = start;
-        match family.rule() {
-            SetRule::Any => {}
-            SetRule::NearerColumn => {
-                let centre = self.n / 2;
-                let distance = column.abs_diff(centre);
-                let group = |row| if row < distance { ANY_SIDE } else { NONE };
-                start.decisive = Some(Decisive::new(centre, group));
-            }
-            SetRule::BothBelow => {
-                start.side = usize::from(!is_right);
-                let [left, right] = family.centre();
-                let (same, other) = if is_right { (right, left) } else { (left, right) };
-                let distance = family.distance(column);
-                start.decisive = Some(if distance == 1 {
-                    // Rows are below 32.
-                    Decisive::new(other, |row| row as u8 + 1)
-                } else {
-                    let nearer = |row| if row + 1 < distance { ANY_SIDE } else { OTHER_SIDE };
-                    Decisive::new(same, nearer)
-                });
-            }
-            SetRule::Split => start.side = usize::from(!is_right),
-        }
-        self.with_queen(start, 0, column)
-    }
-
     /// Returns the placement with a queen in the given row and column, or `None` if it does not
     /// count.
     #[inline(always)]
     fn with_queen(&self, mut partial: Partial, row: usize, column: usize) -> Option<Partial> {
+        if row == 0 && self.family.rule() != SetRule::Any {
+            partial = self.ruled(partial, column)?;
+        }
         let queen = 1u32 << column;
-        let (column, shift) = (column as isize, (row + self.gap) as isize);
-        if let Some(decisive) = partial.decisive.filter(|of| of.column as isize == column) {
+        if let Some(decisive) = partial.decisive.filter(|of| of.column == column) {
             partial.group = decisive.groups[row];
             partial.decisive = None;
             if partial.group == NONE {
@@ -277,101 +288,242 @@ impl LowerHalf {
         partial.free &= !queen;
         partial.left = (partial.left | queen) << 1;
         partial.right = (partial.right | queen) >> 1;
-        let at = |column| on_board(self.n, column);
+        let (column, shift) = (column as isize, (row + self.family.gap()) as isize);
+        let at = |column| on_board(self.family.n(), column);
         partial.reach |= windows(at(column - shift), at(column + shift));
         Some(partial)
     }
 
+    /// Returns the empty placement with what the family's rule says of a queen of the first row, or
+    /// `None` if placements with this queen do not count.
+    fn ruled(&self, mut start: Partial, column: usize) -> Option<Partial> {
+        let family = &self.family;
+        let is_right = family.is_right(column);
+        if self.right_only && !is_right {
+            return None;
+        }
+        match family.rule() {
+            SetRule::Any => {}
+            SetRule::NearerColumn => {
+                let centre = family.n() / 2;
+                let distance = column.abs_diff(centre);
+                let group = |row| if row < distance { ANY_SIDE } else { NONE };
+                start.decisive = Some(Decisive::new(centre, 0, group));
+            }
+            SetRule::BothBelow => {
+                start.side = usize::from(!is_right);
+                // The index of the centre column on the same side.
+                let same = usize::from(is_right);
+                let distance = family.distance(column);
+                start.decisive = Some(if distance == 1 {
+                    // Rows are below 32.
+                    Decisive::new(family.centre()[1 - same], 1 - same, |row| row as u8 + 1)
+                } else {
+                    let nearer = |row| if row + 1 < distance { ANY_SIDE } else { OTHER_SIDE };
+                    Decisive::new(family.centre()[same], same, nearer)
+                });
+            }
+            SetRule::Split => start.side = usize::from(!is_right),
+        }
+        Some(start)
+    }
+
+    /// Returns the partial placements with a queen in the leading row of the last rows, by the
+    /// position of its column, and the mask of those that there are. Without such a row, the
+    /// placement itself is at position 0.
+    #[inline(always)]
+    fn heads(&self, partial: &Partial, columns: &Subsets) -> ([Partial; MOST_LAST_ROWS], u32) {
+        let mut heads = [*partial; MOST_LAST_ROWS];
+        let mut open = 0;
+        if let Some(row) = self.last.inner.leading {
+            for (position, head) in heads.iter_mut().enumerate() {
+                let queen =
+                    columns.at(1 << position) & row.allowed & !partial.left & !partial.right;
+                if queen == 0 {
+                    continue;
+                }
+                let column = queen.trailing_zeros() as usize;
+                if let Some(next) = self.with_queen(*partial, self.last.first, column) {
+                    *head = next;
+                    open |= 1 << position;
+                }
+            }
+        }
+        (heads, open)
+    }
+
     /// Appends all completions of a partial placement by the last rows.
     #[inline(always)]
-    fn join<V: Vector>(&self, vector: V, partial: &Partial, lists: &mut Lists) {
-        let rows = self.inner.rows();
-        let near = windows(partial.left, partial.right);
-        // Columns that the shift moves off a board of 32 columns are lost, as they should be.
-        let far = windows(partial.left << rows, partial.right >> rows);
+    fn join<V: Vector>(&mut self, vector: V, partial: &Partial, lists: &mut Lists) {
         let columns = Subsets::new(partial.free);
         let all = (1u32 << partial.free.count_ones()) - 1;
-        let lists = &mut lists.groups[partial.side];
-        let (mut inner, mut outer) = (Kept::new(), Kept::new());
-        for &split in &self.splits {
-            let (outer_columns, inner_columns) = (columns.at(split), columns.at(all ^ split));
-            let (of_inner, of_outer) = (self.inner.of(inner_columns), self.outer.of(outer_columns));
-            inner.keep(vector, &of_inner, near, of_inner.beyond, partial.reach);
-            outer.keep(vector, &of_outer, far, of_outer.need, 0);
-            if inner.count == 0 || outer.count == 0 {
-                continue;
-            }
-            let Some(decisive) = partial.decisive else {
-                let longer_first =
-                    if inner.count < outer.count { [&outer, &inner] } else { [&inner, &outer] };
-                let [many, each] = longer_first;
-                let list = &mut lists[usize::from(partial.group)];
-                let into = list.room(many.count * each.count);
-                let mut joined = 0;
-                for i in 0..each.count {
-                    joined += many.join(vector, each, i, &mut into[joined..]);
+        let (heads, open) = self.heads(partial, &columns);
+        self.find_outer(vector, partial, &columns);
+        let LastRows { inner, first, inner_tables, .. } = &self.last;
+        let (first_outer, rows) = (first + inner.rows(), inner.table.rows());
+        let first_of_table = first_outer - rows;
+        for &of_table in inner_tables {
+            let set = inner.table.of(columns.at(of_table));
+            let by_row = self.decisive.map(|column| self.inner_rows.masks(&set, column));
+            for position in columns_of(inner.leads(all ^ of_table, open)) {
+                let outer_positions = inner.without_lead(all ^ of_table, position);
+                let (start, count) = self.ranges.of(outer_positions);
+                let head = &heads[position];
+                let mask = vector.chosen(apart(&set, head.left, head.right));
+                if count == 0 || mask == 0 {
+                    continue;
                 }
-                list.extend(joined);
-                continue;
-            };
-            // The placements with the decisive column are taken one by one, as each has a group of
-            // its own.
-            let inner_decides = inner_columns >> decisive.column & 1 == 1;
-            let (each, many, placements, columns, first_row) = if inner_decides {
-                (&mut inner, &outer, of_inner, inner_columns, self.first.len())
-            } else {
-                (&mut outer, &inner, of_outer, outer_columns, self.first.len() + rows)
-            };
-            let window = if inner_decides { near } else { far };
-            each.keep_orders(vector, &placements, window);
-            let row_of_rank = &self.row_of_rank[usize::from(!inner_decides)];
-            let rank = (columns & ((1 << decisive.column) - 1)).count_ones() as usize;
-            for i in 0..each.count {
-                let row = row_of_rank[each.orders[i] as usize][rank];
-                let group = decisive.groups[first_row + usize::from(row)];
-                if group != NONE {
-                    let list = &mut lists[usize::from(group)];
-                    let joined = many.join(vector, each, i, list.room(many.count));
-                    list.extend(joined);
+                let many = self.outer.words(start..start + count);
+                let test = windows(head.left << rows, head.right >> rows);
+                let each = Each { mask, tests: set.beyond(), test };
+                let states = (set.reach(), head.reach);
+                let lists = &mut lists.groups[head.side];
+                let Some(Decisive { column, index, groups }) = &head.decisive else {
+                    lists[usize::from(head.group)].join(vector, many, each, states);
+                    continue;
+                };
+                if set.columns >> column & 1 == 1 {
+                    for (row, of_row) in by_row[*index].iter().enumerate() {
+                        let each = Each { mask: mask & of_row, ..each };
+                        let group = groups[first_of_table + row];
+                        if group != NONE && each.mask != 0 {
+                            lists[usize::from(group)].join(vector, many, each, states);
+                        }
+                    }
+                    continue;
+                }
+                // The outer part has the column.
+                let outer_rows = &self.outer.rows[*index][start..start + count];
+                let mut from = 0;
+                while from < count {
+                    // Neighbours often have the same group.
+                    let group = groups[first_outer + usize::from(outer_rows[from])];
+                    let same = |row: &&u8| groups[first_outer + usize::from(**row)] == group;
+                    let to = from + outer_rows[from..].iter().take_while(same).count();
+                    if group != NONE {
+                        let many = self.outer.words(start + from..start + to);
+                        lists[usize::from(group)].join(vector, many, each, states);
+                    }
+                    from = to;
                 }
             }
         }
     }
+
+    /// Finds the placements of the outer part behind a partial placement, in every set of columns.
+    #[inline(always)]
+    fn find_outer<V: Vector>(&mut self, vector: V, partial: &Partial, columns: &Subsets) {
+        let LastRows { inner, outer, first, outer_sets, .. } = &self.last;
+        // Columns that the shift moves off a board of 32 columns are lost, as they should be.
+        let far = [partial.left << inner.rows(), partial.right >> inner.rows()];
+        let distance = first + inner.rows() + self.family.gap();
+        let leads = Leads::new(self.family.n(), outer, columns, far, distance);
+        let found = &mut self.outer;
+        found.count = 0;
+        self.ranges.clear();
+        for &positions in outer_sets {
+            let decisive = self.decisive.map(|column| column & columns.at(positions));
+            for position in columns_of(outer.leads(positions, leads.open)) {
+                let lead = leads.at(position);
+                let set = outer.table.of(columns.at(outer.without_lead(positions, position)));
+                let choice = apart(&set, lead.left, lead.right);
+                let new = found.count;
+                found.reserve();
+                let all = [lead.need, lead.reach];
+                found.append(vector, choice, [set.need_ahead(), set.reach()], all);
+                if decisive != [0; 2] {
+                    found.find_rows(vector, new, choice, &set, decisive, &self.outer_rows);
+                }
+            }
+            self.ranges.end(positions, found.count);
+        }
+    }
 }
 
-/// The placements of a set that the queens nearer to the centre leave, in parallel arrays.
+/// The codes that are the numbers of the orders themselves.
+const SAME: FewCodes = {
+    let mut codes = [0; 32];
+    let mut order = 0;
+    while order < codes.len() {
+        codes[order] = order as u32;
+        order += 1;
+    }
+    codes
+};
+
+/// Placements of the outer part, in parallel arrays.
+#[derive(Debug)]
 struct Kept {
     count: usize,
-    /// What a placement of the other rows is tested against.
-    tests: [u64; MOST_PLACEMENTS + SLACK],
-    reach: [u64; MOST_PLACEMENTS + SLACK],
-    orders: [u32; MOST_PLACEMENTS + SLACK],
+    /// What a placement of the other part is tested against.
+    tests: Vec<u64>,
+    reach: Vec<u64>,
+    /// The row in the part of each decisive column, where the set has it.
+    rows: [Vec<u8>; 2],
 }
 
 impl Kept {
-    #[inline(always)]
     const fn new() -> Self {
-        const ROOM: usize = MOST_PLACEMENTS + SLACK;
-        Self { count: 0, tests: [0; ROOM], reach: [0; ROOM], orders: [0; ROOM] }
+        Self { count: 0, tests: Vec::new(), reach: Vec::new(), rows: [Vec::new(), Vec::new()] }
     }
 
-    /// Keeps the placements that `window` leaves, with their `tests`; adds `reach` to theirs.
+    /// Makes room for the placements of a table's set, and [`SLACK`] words behind them.
     #[inline(always)]
-    fn keep<V: Vector>(&mut self, vector: V, of: &Set<'_>, window: u64, tests: &[u64], reach: u64) {
-        let into = [&mut self.tests[..], &mut self.reach[..]];
-        self.count = vector.join_two(of.count, of.need, window, [tests, of.reach], reach, into);
+    fn reserve(&mut self) {
+        let end = self.count + ROOM + SLACK;
+        if self.tests.len() < end {
+            let len = end.next_power_of_two();
+            self.tests.resize(len, 0);
+            self.reach.resize(len, 0);
+            self.rows.iter_mut().for_each(|rows| rows.resize(len, 0));
+        }
     }
 
-    /// Keeps the orders of the same placements, too.
+    /// Returns a range of the placements, and what is behind it.
     #[inline(always)]
-    fn keep_orders<V: Vector>(&mut self, vector: V, of: &Set<'_>, window: u64) {
-        vector.join_codes(of.count, of.need, window, of.order, 0, &mut self.orders);
+    fn words(&self, range: Range<usize>) -> Words<'_> {
+        let (tests, words) = (&self.tests[range.start..], &self.reach[range.start..]);
+        Words { count: range.len(), tests, words }
     }
 
-    /// Writes the states of these placements with the i-th one of `other` to the front of `into`,
-    /// and returns their number.
+    /// Appends the chosen placements of a table, with their tests and their reach.
     #[inline(always)]
-    fn join<V: Vector>(&self, vector: V, other: &Self, i: usize, into: &mut [u64]) -> usize {
-        vector.join(self.count, &self.tests, other.tests[i], &self.reach, other.reach[i], into)
+    fn append<V: Vector>(
+        &mut self,
+        vector: V,
+        choice: Choice<'_>,
+        words: [&Few; 2],
+        all: [u64; 2],
+    ) {
+        let into = [&mut self.tests[self.count..], &mut self.reach[self.count..]];
+        self.count += vector.select(choice, words, all, into);
+    }
+
+    /// Finds the rows of the columns `decisive`, which have one bit or none, in the placements from
+    /// `new` on, which were chosen last. A column that the table does not have is that of the
+    /// leading row.
+    #[inline(always)]
+    fn find_rows<V: Vector>(
+        &mut self,
+        vector: V,
+        new: usize,
+        choice: Choice<'_>,
+        set: &Set<'_>,
+        decisive: [u32; 2],
+        of: &PartRows,
+    ) {
+        let (mut unused, mut kept) = ([0; ROOM], [0; ROOM]);
+        let codes = [set.orders(), &SAME];
+        vector.select_coded(choice, choice.tests, codes, (0, 0), (&mut unused, &mut kept));
+        for (rows, column) in self.rows.iter_mut().zip(decisive) {
+            let rows = &mut rows[new..self.count];
+            if column & set.columns == 0 {
+                rows.fill(0);
+                continue;
+            }
+            for (row, order) in rows.iter_mut().zip(kept) {
+                *row = of.of_table + of.row(set.columns, column, order);
+            }
+        }
     }
 }

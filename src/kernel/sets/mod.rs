@@ -1,19 +1,19 @@
 //! Counting by column sets: a bit-sliced meet in the middle.
 //!
 //! For a set of columns (see [`SetFamily`]) the lower half's placements are listed once, as two
-//! words each: the columns of the first upper row that they attack along either diagonal. The upper
+//! masks each: the columns of the first upper row that they attack along either diagonal. The upper
 //! queens are then the same for the whole list, so that their conflicts with each other are settled
 //! once: the rows next to the centre filter the list, and the outer eight rows run as a bit-sliced
 //! kernel, 64 states a word, over the completions of those rows, without a branch that depends on a
 //! state.
 //!
 //! - `placements`: tables of all placements of four rows, by their columns;
-//! - `lists`: the list of a set, from those tables;
-//! - `engine`: filters, completions and sums;
+//! - `last_rows`: the last ten rows of a half, in two parts of a table and one more row each;
+//! - `lists`: the list of a set, from those parts;
+//! - `engine`: filters, completions from those parts, and sums;
 //! - `block`: the bit planes of a part of a list;
 //! - `vector`: the operations of an instruction set, with a portable definition; `avx2` and
-//!   `avx512` have them by intrinsics, the only unsafe code of the module.
-//!
+//!   `avx512` have them by intrinsics, the only unsafe code of the module;
 //! - `kernel`: the kernel of the jobs, which counts some of the sets a second time.
 //!
 //! The instruction set is detected at run time.
@@ -25,6 +25,7 @@ mod avx512;
 mod block;
 mod engine;
 mod kernel;
+mod last_rows;
 mod lists;
 mod placements;
 mod vector;
@@ -86,17 +87,25 @@ enum With {
 impl SetCounter {
     /// Creates the counter of a family. Returns `None` if this processor lacks the instructions.
     pub fn new(family: &SetFamily, instructions: Instructions) -> Option<Self> {
-        Self::with_limit(family, instructions, engine::MOST_STATES)
+        Self::with_limits(family, instructions, engine::MOST_STATES, placements::MOST_ROWS)
     }
 
-    fn with_limit(family: &SetFamily, instructions: Instructions, most: usize) -> Option<Self> {
+    /// Like [`Self::new`], with lists of about `states` and tables of at most `rows` rows.
+    fn with_limits(
+        family: &SetFamily,
+        instructions: Instructions,
+        states: usize,
+        rows: usize,
+    ) -> Option<Self> {
         Some(Self(match instructions {
-            Instructions::Portable => With::Portable(Engine::new(family, most)),
+            Instructions::Portable => With::Portable(Engine::new(family, states, rows)),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => With::Avx2(avx2::Avx2::detect()?, Engine::new(family, most)),
+            Instructions::Avx2 => {
+                With::Avx2(avx2::Avx2::detect()?, Engine::new(family, states, rows))
+            }
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx512 => {
-                With::Avx512(avx512::Avx512::detect()?, Engine::new(family, most))
+                With::Avx512(avx512::Avx512::detect()?, Engine::new(family, states, rows))
             }
             #[cfg(not(target_arch = "x86_64"))]
             Instructions::Avx2 | Instructions::Avx512 => return None,

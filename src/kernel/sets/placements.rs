@@ -1,13 +1,10 @@
 //! The placements of up to four consecutive rows, by their sets of columns.
 
-use super::vector::SLACK;
+use super::vector::{Few, FewCodes};
 use crate::decomposition::{HalfRow, binomial, columns_of};
 
 /// The most rows of a table.
 pub(super) const MOST_ROWS: usize = 4;
-
-/// The most placements of a set: the orders of four columns.
-pub(super) const MOST_PLACEMENTS: usize = 24;
 
 /// Two row masks in a word: the columns attacked from the right (by queens whose diagonal moves to
 /// the left with every row) in the low half, those attacked from the left in the high half.
@@ -31,6 +28,8 @@ pub(super) struct Placements {
     first: Vec<u32>,
     /// The windows of row 0 that would attack one of the queens.
     need: Vec<u64>,
+    /// The same of the row `ahead` rows before row 0.
+    need_ahead: Vec<u64>,
     /// The windows that the queens themselves have after the last row of the table.
     beyond: Vec<u64>,
     /// The columns of the first row of the other half that the queens attack, as windows.
@@ -42,7 +41,7 @@ pub(super) struct Placements {
 impl Placements {
     /// Lists the placements of `rows` (at most [`MOST_ROWS`]) on a board of size n. Row 0 is
     /// `distance` rows away from the first row of the other half.
-    pub(super) fn new(n: usize, rows: &[HalfRow], distance: usize) -> Self {
+    pub(super) fn new(n: usize, rows: &[HalfRow], distance: usize, ahead: usize) -> Self {
         let rank = Ranks::new(n, rows.len());
         let mut found: Vec<Found> = Vec::new();
         place(rows, &mut Vec::new(), 0, [0, 0], &mut |columns, used, [left, right]| {
@@ -56,6 +55,7 @@ impl Placements {
                     windows(on_board(n, column - shift), on_board(n, column + shift))
                 };
                 one.need |= at(row);
+                one.need_ahead |= at(row + ahead);
                 one.reach |= at(distance + row);
             }
             found.push(one);
@@ -64,7 +64,8 @@ impl Placements {
         let placements = found.len();
         let mut first = vec![0; rank.sets() + 1];
         found.iter().for_each(|one| first[one.set + 1] += 1);
-        found.resize_with(placements + SLACK, Found::default);
+        // Slices of a fixed size are read.
+        found.resize_with(placements + size_of::<FewCodes>() / size_of::<u32>(), Found::default);
         for set in 0..rank.sets() {
             first[set + 1] += first[set];
         }
@@ -73,6 +74,7 @@ impl Placements {
             rank,
             first,
             need: found.iter().map(|one| one.need).collect(),
+            need_ahead: found.iter().map(|one| one.need_ahead).collect(),
             beyond: found.iter().map(|one| one.beyond).collect(),
             reach: found.iter().map(|one| one.reach).collect(),
             order: found.iter().map(|one| one.order).collect(),
@@ -89,32 +91,61 @@ impl Placements {
     pub(super) fn of(&self, set: u32) -> Set<'_> {
         let rank = self.rank.of(set);
         let (start, end) = (self.first[rank] as usize, self.first[rank + 1] as usize);
-        let padded = end + SLACK;
-        Set {
-            count: end - start,
-            need: &self.need[start..padded],
-            beyond: &self.beyond[start..padded],
-            reach: &self.reach[start..padded],
-            order: &self.order[start..padded],
-        }
+        Set { table: self, columns: set, start, count: end - start }
     }
 }
 
-/// The placements of one set of columns, at most [`MOST_PLACEMENTS`], in parallel slices with
-/// [`SLACK`] more words.
+/// The placements of one set of columns, at most [`MOST_PLACEMENTS`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Set<'a> {
+    table: &'a Placements,
+    pub(super) columns: u32,
+    start: usize,
     pub(super) count: usize,
-    pub(super) need: &'a [u64],
-    pub(super) beyond: &'a [u64],
-    pub(super) reach: &'a [u64],
-    pub(super) order: &'a [u32],
 }
 
+impl<'a> Set<'a> {
+    /// Returns the words of these placements and some more.
+    #[inline(always)]
+    fn few<T, const COUNT: usize>(&self, all: &'a [T]) -> &'a [T; COUNT] {
+        all[self.start..].first_chunk().expect("the arrays are padded")
+    }
+
+    /// Returns the windows of the first row that would attack one of the queens.
+    #[inline(always)]
+    pub(super) fn need(&self) -> &'a Few {
+        self.few(&self.table.need)
+    }
+
+    /// Returns the windows that would attack one of the queens, `ahead` rows before the first row.
+    #[inline(always)]
+    pub(super) fn need_ahead(&self) -> &'a Few {
+        self.few(&self.table.need_ahead)
+    }
+
+    /// Returns the windows that the queens have after the last row.
+    #[inline(always)]
+    pub(super) fn beyond(&self) -> &'a Few {
+        self.few(&self.table.beyond)
+    }
+
+    /// Returns the columns of the first row of the other half that the queens attack, as windows.
+    #[inline(always)]
+    pub(super) fn reach(&self) -> &'a Few {
+        self.few(&self.table.reach)
+    }
+
+    /// Returns the numbers of the orders of the columns.
+    #[inline(always)]
+    pub(super) fn orders(&self) -> &'a FewCodes {
+        self.few(&self.table.order)
+    }
+}
 #[derive(Default)]
 struct Found {
     set: usize,
     need: u64,
+    need_ahead: u64,
     beyond: u64,
     reach: u64,
     order: u32,
@@ -214,20 +245,20 @@ pub(super) fn subsets(of: usize, chosen: usize) -> Vec<u32> {
     (0..1u32 << of).filter(|bits| bits.count_ones() as usize == chosen).collect()
 }
 
-/// The subsets of up to eight columns, by bit masks of their positions.
+/// The subsets of up to ten columns, by bit masks of their positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subsets {
-    low: [u32; 16],
-    high: [u32; 16],
+    low: [u32; 32],
+    high: [u32; 32],
 }
 
 impl Subsets {
-    /// Prepares the subsets of `columns`, of which there are at most eight.
+    /// Prepares the subsets of `columns`, of which there are at most ten.
     #[inline(always)]
     pub(super) fn new(mut columns: u32) -> Self {
-        let mut halves = [[0; 16]; 2];
+        let mut halves = [[0; 32]; 2];
         for half in &mut halves {
-            for bit in 0..4 {
+            for bit in 0..5 {
                 let column = columns & columns.wrapping_neg();
                 columns ^= column;
                 for bits in 0..1 << bit {
@@ -241,6 +272,6 @@ impl Subsets {
     /// Returns the columns at `positions`, one bit each; position 0 is the lowest column.
     #[inline(always)]
     pub(super) fn at(&self, positions: u32) -> u32 {
-        self.low[(positions & 15) as usize] | self.high[(positions >> 4 & 15) as usize]
+        self.low[(positions & 31) as usize] | self.high[(positions >> 5 & 31) as usize]
     }
 }

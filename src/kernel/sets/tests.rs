@@ -1,6 +1,9 @@
 //! Every set is counted like its definition, with every instruction set.
 
-use super::vector::{Portable, SLACK, Vector};
+use super::placements::MOST_ROWS;
+use super::vector::{
+    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Portable, ROOM, SLACK, Vector, Words,
+};
 use super::*;
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::{Decomposition, Job, Prefix, Scheme, SymmetryCase, solutions};
@@ -21,8 +24,8 @@ fn decompose(problem: &Problem) -> Decomposition {
 }
 
 /// Compares every set of a problem and of its mirror image with its definition. Lists are cut where
-/// they have `most` states.
-fn check(problem: &Problem, most: usize) {
+/// they have `states`, and tables have at most `rows` rows.
+fn check(problem: &Problem, states: usize, rows: usize) {
     let solutions = solutions(problem);
     let mirrored: Vec<Vec<usize>> = solutions
         .iter()
@@ -33,7 +36,7 @@ fn check(problem: &Problem, most: usize) {
         for instructions in here() {
             let mut thirds = 0;
             let counter = |family: &SetFamily| {
-                SetCounter::with_limit(family, instructions, most).expect("supported")
+                SetCounter::with_limits(family, instructions, states, rows).expect("supported")
             };
             let families = decomposition.set_families();
             let mut counters: Vec<SetCounter> = families.iter().map(counter).collect();
@@ -58,14 +61,22 @@ fn check(problem: &Problem, most: usize) {
 #[test]
 fn every_set_of_an_empty_board_is_counted_like_its_definition() {
     for n in 0..=11 {
-        check(&Problem::empty(Piece::Queen, n), engine::MOST_STATES);
+        check(&Problem::empty(Piece::Queen, n), engine::MOST_STATES, MOST_ROWS);
+    }
+}
+
+#[test]
+fn all_sizes_of_tables_have_the_same_counts() {
+    // With tables of one row, four rows of a half are joined; with tables of two, six rows.
+    for (n, rows) in [(6, 1), (7, 1), (8, 1), (9, 1), (10, 1), (11, 1), (11, 2), (12, 2), (12, 3)] {
+        check(&Problem::empty(Piece::Queen, n), engine::MOST_STATES, rows);
     }
 }
 
 #[test]
 fn cut_lists_have_the_same_counts() {
-    for (n, most) in [(9, 1), (10, 3), (11, 50), (12, 64)] {
-        check(&Problem::empty(Piece::Queen, n), most);
+    for (n, states) in [(9, 1), (10, 3), (11, 50), (12, 8)] {
+        check(&Problem::empty(Piece::Queen, n), states, 1);
     }
 }
 
@@ -80,7 +91,7 @@ fn every_set_of_a_decided_board_is_counted_like_its_definition() {
         let placed: Vec<Square> = (0..round % 3).map(|_| square(&mut random)).collect();
         let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
         if problem.conflict().is_none() {
-            check(&problem, engine::MOST_STATES);
+            check(&problem, engine::MOST_STATES, 1 + round % MOST_ROWS);
             checked += 1;
         }
     }
@@ -89,7 +100,7 @@ fn every_set_of_a_decided_board_is_counted_like_its_definition() {
     let symmetric = Problem::new(Piece::Queen, 10, Vec::new(), corners.to_vec());
     let symmetric = symmetric.expect("on the board");
     assert_eq!(Group::of(&symmetric), Group::FULL);
-    check(&symmetric, engine::MOST_STATES);
+    check(&symmetric, engine::MOST_STATES, 2);
 }
 
 #[test]
@@ -122,7 +133,6 @@ fn check_operations<V: Vector>(vector: V) {
         let mut words =
             || (0..length + SLACK).map(|_| 1u64 << random.u32(..64)).collect::<Vec<u64>>();
         let (tests, a) = (words(), words());
-        let codes: Vec<u32> = a.iter().map(|&word| word.trailing_zeros()).collect();
         let mask = 0xffff_0f0f_00ff_3333;
         let room = || vec![0u64; length + SLACK];
         let run = |of: &dyn Fn(&mut [u64]) -> usize| {
@@ -135,26 +145,97 @@ fn check_operations<V: Vector>(vector: V) {
             run(&|into| vector.join(length, &tests, mask, &a, 5, into)),
             run(&|into| Portable.join(length, &tests, mask, &a, 5, into)),
         );
+    }
+}
+
+/// Compares the joins with the portable ones, up to the order of the results.
+fn check_joins<V: Vector>(vector: V) {
+    let mut random = fastrand::Rng::with_seed(120);
+    for _ in 0..400 {
+        let count = random.usize(..=120);
+        let mut bits = || 1u64 << random.u32(..16) | 1 << random.u32(..16);
+        let [tests, words]: [Vec<u64>; 2] =
+            [(); 2].map(|()| (0..count + SLACK).map(|_| bits()).collect());
+        let of_each: Few = std::array::from_fn(|_| bits());
+        let codes: Vec<u32> = words.iter().map(|&word| word as u32).collect();
+        let of_codes: FewCodes = std::array::from_fn(|_| random.u32(..1 << 16));
+        let mask = random.u32(..1 << MOST_PLACEMENTS);
+        let each = Each { mask, tests: &of_each, test: 1 << random.u32(..16) };
+        let room = count * mask.count_ones() as usize + SLACK;
+        let many = Words { count, tests: &tests, words: &words };
+        let joined = |of: &dyn Fn(&mut [u64]) -> usize| {
+            let mut into = vec![0; room];
+            let kept = of(&mut into);
+            into.truncate(kept);
+            into.sort_unstable();
+            into
+        };
+        assert_eq!(
+            joined(&|into| vector.join_all(many, each, &of_each, 5, into)),
+            joined(&|into| Portable.join_all(many, each, &of_each, 5, into)),
+        );
+        let many = Coded { count, tests: &tests, codes: &codes };
+        let joined = |of: &dyn Fn(&mut [u32]) -> usize| {
+            let mut into = vec![0; room];
+            let kept = of(&mut into);
+            into.truncate(kept);
+            into.sort_unstable();
+            into
+        };
+        assert_eq!(
+            joined(&|into| vector.join_codes(many, each, &of_codes, 5, into)),
+            joined(&|into| Portable.join_codes(many, each, &of_codes, 5, into)),
+        );
+        let orders = of_codes.map(|code| code % 24);
+        assert_eq!(vector.look_up(&orders, &of_codes), Portable.look_up(&orders, &of_codes));
+    }
+}
+
+/// Compares the selections with the portable ones.
+fn check_selections<V: Vector>(vector: V) {
+    let mut random = fastrand::Rng::with_seed(24);
+    for count in 0..=MOST_PLACEMENTS {
+        // Few bits, so that about half of the words do not meet the mask.
+        let mut words = || std::array::from_fn(|_| 1 << random.u32(..64));
+        let [tests, a, b]: [Few; 3] = [words(), words(), words()];
+        let orders: FewCodes = std::array::from_fn(|_| random.u32(..24));
+        let codes: FewCodes = std::array::from_fn(|_| random.u32(..1 << 16));
+        let choice = Choice { count, tests: &tests, against: 0xffff_0f0f_00ff_3333 };
         let two = |of: &dyn Fn([&mut [u64]; 2]) -> usize| {
-            let (mut first, mut second) = (room(), room());
+            let (mut first, mut second) = (vec![0; ROOM], vec![0; ROOM]);
             let kept = of([&mut first, &mut second]);
             first.truncate(kept);
             second.truncate(kept);
             (first, second)
         };
+        assert_eq!(vector.chosen(choice), Portable.chosen(choice));
         assert_eq!(
-            two(&|into| vector.join_two(length, &tests, mask, [&tests, &a], 5, into)),
-            two(&|into| Portable.join_two(length, &tests, mask, [&tests, &a], 5, into)),
+            two(&|into| vector.select(choice, [&a, &b], [5, 9], into)),
+            two(&|into| Portable.select(choice, [&a, &b], [5, 9], into)),
         );
-        let kept_codes = |of: &dyn Fn(&mut [u32]) -> usize| {
-            let mut into = vec![0; length + SLACK];
-            let kept = of(&mut into);
-            into.truncate(kept);
-            into
+        let coded = |of: &dyn Fn(&mut [u64], &mut [u32]) -> usize| {
+            let (mut words, mut codes) = (vec![0; ROOM], vec![0; ROOM]);
+            let kept = of(&mut words, &mut codes);
+            words.truncate(kept);
+            codes.truncate(kept);
+            (words, codes)
         };
+        let by = [&orders, &codes];
         assert_eq!(
-            kept_codes(&|into| vector.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
-            kept_codes(&|into| Portable.join_codes(length, &tests, mask, &codes, 1 << 16, into)),
+            coded(&|words, codes| vector.select_coded(
+                choice,
+                &a,
+                by,
+                (5, 1 << 16),
+                (words, codes)
+            )),
+            coded(&|words, codes| Portable.select_coded(
+                choice,
+                &a,
+                by,
+                (5, 1 << 16),
+                (words, codes)
+            )),
         );
     }
 }
@@ -183,12 +264,12 @@ fn check_planes<V: Vector, const W: usize>(vector: V) {
 /// Compares the sum with one of single bits.
 fn check_sums<V: Vector, const W: usize>(vector: V) {
     let mut random = fastrand::Rng::with_seed(8);
-    let mut pairs = Box::new([[[0u64; W]; 64]; 4]);
+    let mut pairs = Box::new([[[0u64; W]; 128]; 4]);
     pairs.as_flattened_mut().as_flattened_mut().fill_with(|| random.u64(..) | random.u64(..));
     for length in [0usize, 1, 7, 8, 9, 63, 64, 65, 1000] {
-        let completions: Vec<u32> = (0..length).map(|_| random.u32(..) & 0x3f3f_3f3f).collect();
+        let completions: Vec<u32> = (0..length).map(|_| random.u32(..) & 0x7f7f_7f7f).collect();
         let of = |completion: u32, w: usize| {
-            let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 63) as usize][w];
+            let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 127) as usize][w];
             u64::from((plane(0) & plane(1) & plane(2) & plane(3)).count_ones())
         };
         let expected: u64 =
@@ -205,11 +286,15 @@ fn the_operations_of_every_instruction_set_equal_the_portable_ones() {
     {
         if let Some(vector) = avx2::Avx2::detect() {
             check_operations(vector);
+            check_joins(vector);
+            check_selections(vector);
             check_sums::<_, { avx2::WORDS }>(vector);
             check_planes::<_, { avx2::WORDS }>(vector);
         }
         if let Some(vector) = avx512::Avx512::detect() {
             check_operations(vector);
+            check_joins(vector);
+            check_selections(vector);
             check_sums::<_, { avx512::WORDS }>(vector);
             check_planes::<_, { avx512::WORDS }>(vector);
         }

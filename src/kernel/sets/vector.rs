@@ -1,16 +1,91 @@
 //! The operations that the engine requires of an instruction set, and their definition by plain
 //! loops.
 
+use crate::decomposition::columns_of;
+
 /// A block's plane: one bit for each of 64 W states.
 pub(super) type Plane<const W: usize> = [u64; W];
 
-/// The planes of the pairs of rows (0, 1), (2, 3), (4, 5) and (6, 7) of a block: plane 8 x + y of a
-/// pair has the states in which both the square of column x (by rank) in its first row and that of
-/// column y in its second row are open.
-pub(super) type Pairs<const W: usize> = [[Plane<W>; 64]; 4];
+/// The planes of the pairs of rows (0, 1), (2, 3), (4, 5) and (6, 7) of a block: plane 10 x + y of
+/// a pair has the states in which both the square of column x (by rank) in its first row and that of
+/// column y in its second row are open. A power of two of them, so that no index is out of bounds.
+pub(super) type Pairs<const W: usize> = [[Plane<W>; 128]; 4];
 
 /// The number of words by which loads and stores of vectors may exceed what they are for.
-pub(super) const SLACK: usize = 8;
+pub(super) const SLACK: usize = 16;
+
+/// The most placements of a set of four columns: their orders.
+pub(super) const MOST_PLACEMENTS: usize = 24;
+
+/// The least room for the chosen placements of a set.
+pub(super) const ROOM: usize = 32;
+
+/// The words of the placements of a set.
+pub(super) type Few = [u64; MOST_PLACEMENTS];
+
+/// Numbers of 32 bits by the placements of a set, or by the numbers of orders.
+pub(super) type FewCodes = [u32; 32];
+
+/// The placements of a set whose word in `tests` does not meet `against`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice<'a> {
+    /// The number of placements of the set.
+    pub(super) count: usize,
+    pub(super) tests: &'a Few,
+    pub(super) against: u64,
+}
+
+/// Words with their tests, `count` of them and at least [`SLACK`] more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a> {
+    pub(super) count: usize,
+    pub(super) tests: &'a [u64],
+    pub(super) words: &'a [u64],
+}
+
+/// Codes with their tests, likewise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coded<'a> {
+    pub(super) count: usize,
+    pub(super) tests: &'a [u64],
+    pub(super) codes: &'a [u32],
+}
+
+/// The placements of a set that words are joined with: those of a mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Each<'a> {
+    /// At most the first [`MOST_PLACEMENTS`] bits.
+    pub(super) mask: u32,
+    pub(super) tests: &'a Few,
+    /// What is added to the test of each.
+    pub(super) test: u64,
+}
+
+impl Words<'_> {
+    /// Panics if an array is too short for [`Vector::join_all`] into `room` words.
+    #[inline(always)]
+    pub(super) fn check(&self, each: Each<'_>, room: usize) {
+        assert!(self.tests.len().min(self.words.len()) >= self.count + SLACK);
+        each.check(self.count, room);
+    }
+}
+
+impl Coded<'_> {
+    /// Panics if an array is too short for [`Vector::join_codes`] into `room` words.
+    #[inline(always)]
+    pub(super) fn check(&self, each: Each<'_>, room: usize) {
+        assert!(self.tests.len().min(self.codes.len()) >= self.count + SLACK);
+        each.check(self.count, room);
+    }
+}
+
+impl Each<'_> {
+    #[inline(always)]
+    fn check(&self, count: usize, room: usize) {
+        assert!(self.mask >> MOST_PLACEMENTS == 0);
+        assert!(room >= count * self.mask.count_ones() as usize + SLACK);
+    }
+}
 
 /// The operations of an instruction set.
 ///
@@ -34,29 +109,81 @@ pub(super) trait Vector: Copy {
         into: &mut [u64],
     ) -> usize;
 
-    /// Does the same as [`Self::join`] for two arrays of words, the first of them with 0 as `all`.
+    /// Keeps pairs of words of the chosen placements, each combined with its word in `all`.
     #[inline(always)]
-    fn join_two(
+    fn select(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        words: [&[u64]; 2],
-        all: u64,
+        choice: Choice<'_>,
+        words: [&Few; 2],
+        all: [u64; 2],
         into: [&mut [u64]; 2],
     ) -> usize {
-        let [into_first, into_second] = into;
-        self.join(count, tests, against, words[0], 0, into_first);
-        self.join(count, tests, against, words[1], all, into_second)
+        let Choice { count, tests, against } = choice;
+        let [first, second] = into;
+        let mut kept = 0;
+        for i in 0..count {
+            first[kept] = words[0][i] | all[0];
+            second[kept] = words[1][i] | all[1];
+            kept += usize::from(tests[i] & against == 0);
+        }
+        kept
     }
 
-    /// Does the same as [`Self::join`] for words of 32 bits.
+    /// Keeps `word | all.0` and `codes[order] + all.1` of the chosen placements.
+    #[inline(always)]
+    fn select_coded(
+        self,
+        choice: Choice<'_>,
+        words: &Few,
+        [orders, codes]: [&FewCodes; 2],
+        all: (u64, u32),
+        into: (&mut [u64], &mut [u32]),
+    ) -> usize {
+        let Choice { count, tests, against } = choice;
+        let mut kept = 0;
+        for i in 0..count {
+            into.0[kept] = words[i] | all.0;
+            into.1[kept] = codes[(orders[i] & 31) as usize] + all.1;
+            kept += usize::from(tests[i] & against == 0);
+        }
+        kept
+    }
+
+    /// Returns the mask of the chosen placements.
+    #[inline(always)]
+    fn chosen(self, choice: Choice<'_>) -> u32 {
+        let Choice { count, tests, against } = choice;
+        let apart = tests[..count].iter().map(|test| test & against == 0);
+        apart.enumerate().fold(0, |mask, (i, apart)| mask | u32::from(apart) << i)
+    }
+
+    /// Returns the codes of orders.
+    #[inline(always)]
+    fn look_up(self, orders: &FewCodes, codes: &FewCodes) -> FewCodes {
+        let mut of_orders = [0; 32];
+        for (code, order) in of_orders.iter_mut().zip(orders) {
+            *code = codes[(order & 31) as usize];
+        }
+        of_orders
+    }
+
+    /// Keeps `word | other | all` for each pair of a word of `many` and one of `words` in the mask of
+    /// `each` whose tests do not meet, in any order.
+    fn join_all(
+        self,
+        many: Words<'_>,
+        each: Each<'_>,
+        words: &Few,
+        all: u64,
+        into: &mut [u64],
+    ) -> usize;
+
+    /// Keeps `code + other + all` for each pair of a code of `many` and one of `codes`, likewise.
     fn join_codes(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        codes: &[u32],
+        many: Coded<'_>,
+        each: Each<'_>,
+        codes: &FewCodes,
         all: u32,
         into: &mut [u32],
     ) -> usize;
@@ -101,20 +228,42 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
+    fn join_all(
+        self,
+        many: Words<'_>,
+        each: Each<'_>,
+        words: &Few,
+        all: u64,
+        into: &mut [u64],
+    ) -> usize {
+        let mut kept = 0;
+        for i in columns_of(each.mask) {
+            let (against, all) = (each.tests[i] | each.test, words[i] | all);
+            let into = &mut into[kept..];
+            kept += self.join(many.count, many.tests, against, many.words, all, into);
+        }
+        kept
+    }
+
+    #[inline(always)]
     fn join_codes(
         self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        codes: &[u32],
+        many: Coded<'_>,
+        each: Each<'_>,
+        codes: &FewCodes,
         all: u32,
         into: &mut [u32],
     ) -> usize {
-        let into = &mut into[..count];
         let mut kept = 0;
-        for (&test, &code) in tests[..count].iter().zip(codes) {
-            into[kept] = code | all;
-            kept += usize::from(test & against == 0);
+        for i in columns_of(each.mask) {
+            let (against, all) = (each.tests[i] | each.test, codes[i] + all);
+            let into = &mut into[kept..][..many.count];
+            let mut written = 0;
+            for (&test, &code) in many.tests[..many.count].iter().zip(many.codes) {
+                into[written] = code + all;
+                written += usize::from(test & against == 0);
+            }
+            kept += written;
         }
         kept
     }
@@ -184,7 +333,7 @@ pub(super) fn carry_save_sum<const W: usize>(pairs: &Pairs<W>, completions: &[u3
 /// Returns the states of word w in which all squares of a completion are open.
 #[inline(always)]
 fn open<const W: usize>(pairs: &Pairs<W>, completion: u32, w: usize) -> u64 {
-    let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 63) as usize][w];
+    let plane = |pair: usize| pairs[pair][(completion >> (8 * pair) & 127) as usize][w];
     plane(0) & plane(1) & plane(2) & plane(3)
 }
 
