@@ -10,7 +10,7 @@ use crate::tally::Residues;
 
 /// The number of states from which the upper half is counted for the list so far, which bounds the
 /// memory of a thread.
-pub(super) const MOST_STATES: usize = 1 << 20;
+pub(super) const MOST_STATES: usize = 1 << 19;
 
 /// The work done for sets, the same on every machine and with every instruction set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
