@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::args::{Board, CpuArgs};
+use super::deadline::{LimitArgs, Reached};
 use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
@@ -35,6 +36,8 @@ pub(super) struct Args {
     /// Save finished units to the checkpoint FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -115,8 +118,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Counts with a progress bar. Ctrl-C stops the count at once.
+/// Counts with a progress bar. Ctrl-C and the deadline stop the count at once.
 fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
+    let deadline = args.limits.deadline();
     let interrupted = Arc::new(AtomicBool::new(false));
     let counting = Arc::new(AtomicBool::new(false));
     let (raise, running) = (Arc::clone(&interrupted), Arc::clone(&counting));
@@ -140,7 +144,13 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
         None => CountTask::plan(problem, &options),
     };
     let task = planned.inspect_err(|_| bar.finish_and_clear())?;
-    bar.suspend(|| note_resumed(args, &task));
+    bar.suspend(|| {
+        note_resumed(args, &task);
+        if deadline.is_set() && args.resume.is_none() {
+            note("without --resume FILE, nothing is kept if the limit is reached");
+        }
+    });
+    let mut reached: Option<Reached> = None;
     let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
@@ -151,7 +161,8 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
                 show(&bar, progress);
             }
         }
-        if interrupted.load(Ordering::Relaxed) {
+        reached = deadline.reached();
+        if interrupted.load(Ordering::Relaxed) || reached.is_some() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -160,6 +171,10 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     bar.finish_and_clear();
     match (outcome, last) {
         (Err(CountError::Stopped { units_done, units }), Some(progress)) => {
+            let stopped = match reached {
+                Some(limit) => format!("stopped by {limit}"),
+                None => "interrupted".to_owned(),
+            };
             let hint = match &args.resume {
                 Some(path) => {
                     format!("run the same command again to resume from {}", path.display())
@@ -169,7 +184,7 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
             Err(Failure {
                 exit: Exit::Interrupted,
                 message: format!(
-                    "interrupted after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {hint}",
+                    "{stopped} after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {hint}",
                     duration(progress.elapsed),
                     100.0 * progress.fraction,
                     grouped(progress.solutions),
