@@ -64,6 +64,15 @@ impl Deadline {
         self.time_limit.is_some() || self.stop_at.is_some()
     }
 
+    /// Returns whether a limit is reached within `time`.
+    pub(super) fn is_within(&self, time: Duration) -> bool {
+        let is_soon = |at: Instant| at.saturating_duration_since(Instant::now()) < time;
+        // The difference is negative if the time is past.
+        let until = |at: Timestamp| Duration::try_from(at.duration_since(Timestamp::now()));
+        self.time_limit.is_some_and(is_soon)
+            || self.stop_at.is_some_and(|at| until(at).unwrap_or_default() < time)
+    }
+
     /// Returns which limit is reached now, if any.
     pub(super) fn reached(&self) -> Option<Reached> {
         if self.time_limit.is_some_and(|at| at <= Instant::now()) {
@@ -149,5 +158,12 @@ mod tests {
         assert_eq!(reached(Some(now), Some(Timestamp::MAX)), Some(Reached::TimeLimit));
         assert_eq!(reached(later, Some(Timestamp::MAX)), None);
         assert_eq!(reached(None, None), None);
+        let is_within = |time_limit, stop_at, hours: u64| {
+            Deadline { time_limit, stop_at }.is_within(Duration::from_secs(3600 * hours))
+        };
+        assert!(is_within(later, None, 25) && !is_within(later, None, 23));
+        let tomorrow = Timestamp::now().checked_add(24.hours()).ok();
+        assert!(is_within(None, tomorrow, 25) && !is_within(None, tomorrow, 23));
+        assert!(is_within(None, Some(past), 1) && !is_within(None, None, 1));
     }
 }

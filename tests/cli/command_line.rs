@@ -237,7 +237,8 @@ fn a_count_that_is_killed_repeatedly_ends_with_the_correct_total() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
-    let child = nqueens(&["count", "22", "--kernel", "scalar"])
+    // With --quiet it begins without a sample.
+    let child = nqueens(&["count", "22", "--kernel", "scalar", "--quiet"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -252,6 +253,31 @@ fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
         "{message}"
     );
     assert!(output.stdout.is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_long_count_says_before_it_begins_how_long_it_will_take() {
+    use std::io::{BufRead, BufReader};
+    let scratch = Scratch::new("long");
+    let file = scratch.file("run");
+    // Months on a thousand cores.
+    let count = ["count", "28", "--kernel", "scalar", "--device", "cpu"];
+    for (arguments, words) in
+        [(&[][..], "--resume FILE keeps the finished units"), (&["--resume", &file], &file)]
+    {
+        let mut child = nqueens(&[&count[..], arguments].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let line = lines.next().expect("a line").expect("UTF-8");
+        assert!(line.contains("this will take about") && line.contains(" to "), "{line}");
+        assert!(line.contains(words) && line.contains("years"), "{line}");
+        interrupt(&child);
+        assert_eq!(child.wait().expect("our own child process").code(), Some(130));
+    }
 }
 
 #[test]
@@ -360,7 +386,7 @@ fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
 #[test]
 fn a_long_count_without_an_adapter_reports_it_once() {
     use std::io::{BufRead, BufReader};
-    let mut child = nqueens_without_adapters(&["count", "22"])
+    let mut child = nqueens_without_adapters(&["count", "22", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -498,7 +524,14 @@ fn estimates_are_close_to_the_count_and_state_their_error() {
     let off = (number("solutions") - 365_596.0).abs();
     assert!(number("solutions_error") > 0.0 && off < 6.0 * number("solutions_error"), "{report}");
     assert!(number("solutions_error") < 0.2 * number("solutions"), "{report}");
-    assert!(number("nodes") > 0.0 && number("count_s") > 0.0);
+    for (least, value, most) in [
+        ("solutions_least", "solutions", "solutions_most"),
+        ("nodes_least", "nodes", "nodes_most"),
+        ("count_least_s", "count_s", "count_most_s"),
+    ] {
+        assert!(number(least) < number(value) && number(value) < number(most), "{report}");
+    }
+    assert_eq!(report["measured_at_n"], 14);
 }
 
 #[test]
