@@ -282,7 +282,7 @@ async fn note_long(coordinator: &Coordinator, problem: &Problem) {
     if let Some(seconds) = usual_campaign_time(problem, &cpus).filter(|s| *s >= LONG_S) {
         let threads: u32 = cpus.iter().map(|(_, threads)| threads).sum();
         note(&format!(
-            "this will take roughly {} on the {} of the workers now connected, by the usual rate of their kernels; nqueens status shows the time left once units are counted",
+            "this will take roughly {} on {} of the workers now connected, by the usual rate of their kernels; nqueens status shows the time left once units are counted",
             time(seconds),
             counted(threads.into(), "CPU thread"),
         ));

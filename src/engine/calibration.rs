@@ -47,8 +47,11 @@ impl TimeForecast {
     }
 }
 
-/// The standard deviation of the logarithm of a time on a machine whose load does not change.
-const NOISE: f64 = 0.04;
+/// The standard deviation of the logarithm of the time of the same count within an hour, on a virtual
+/// machine that shares caches with others (`benches/diary.md`).
+const NOISE: f64 = 0.1;
+/// The same for a count of one second, beside [`NOISE`]; in longer counts it averages out.
+const SHORT_NOISE: f64 = 0.15;
 /// The standard error of [`set_growth`]. It adds up over the sizes.
 const SET_GROWTH_ERROR: f64 = 0.3;
 /// The standard error of the logarithm of the time of a node, from one board size to the next of the
@@ -370,7 +373,7 @@ const fn set_growth(n: usize) -> f64 {
         17 => 2.2,
         18 => 2.4,
         19 => 2.7,
-        _ => 3.0,
+        _ => 2.8,
     }
 }
 
@@ -381,7 +384,8 @@ impl Board {
         let seconds = cost.ln.exp() * self.size() / self.threads.get() as f64;
         let freedom = sampled.samples().saturating_sub(sampled.strata.len()).max(1);
         let spread = student_95(freedom as f64) * cost.variance.sqrt();
-        let half = spread.hypot(student_95(f64::INFINITY) * NOISE.hypot(error));
+        let noise = NOISE.hypot((SHORT_NOISE / seconds.sqrt()).min(0.25));
+        let half = spread.hypot(student_95(f64::INFINITY) * noise.hypot(error));
         TimeForecast {
             seconds: self.setup_s + seconds,
             least_s: self.setup_s + seconds * (-half).exp(),
