@@ -72,7 +72,7 @@ pub(super) struct Args {
     /// The number of threads (default: one per core). Needs --method exact.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Stop after this time and print the best solution found: a number and s, m or h. The time
+    /// Stop after this time and print the best solution found: a number and s, m, h or d. The time
     /// includes the check of the certificate.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,

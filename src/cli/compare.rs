@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// The problem: solve, first, beautiful or list.
     #[arg(long, default_value_t = Query::First)]
     query: Query,
-    /// The time limit of each method for each board: a number and s, m or h.
+    /// The time limit of each method for each board: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
     limit: Duration,
     #[command(flatten)]

@@ -4,18 +4,22 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::args::{Board, CpuArgs};
-use super::progress::{progress_bar, show};
+use super::deadline::{LimitArgs, Reached};
+use super::progress::{progress_bar, show, time_with_interval};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
-use crate::engine::{CountError, CountEvent, CountOutcome, CountProgress, CountTask, DeviceChoice};
+use crate::engine::{
+    CountError, CountEvent, CountOutcome, CountProgress, CountTask, DeviceChoice, TimeForecast,
+};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::oeis::{Sequence, totals_of};
-use crate::report::{Published, counted, duration, grouped, rounded};
+use crate::report::{Published, counted, duration, grouped, percent, rounded};
 
 /// Count all solutions, or all completions of a board.
 #[derive(Debug, clap::Args)]
@@ -35,6 +39,8 @@ pub(super) struct Args {
     /// Save finished units to the checkpoint FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -115,8 +121,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Counts with a progress bar. Ctrl-C stops the count at once.
+/// Counts with a progress bar. Ctrl-C and the deadline stop the count at once.
 fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
+    let deadline = args.limits.deadline();
     let interrupted = Arc::new(AtomicBool::new(false));
     let counting = Arc::new(AtomicBool::new(false));
     let (raise, running) = (Arc::clone(&interrupted), Arc::clone(&counting));
@@ -139,8 +146,22 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
         Some(path) => CountTask::resume(problem, &options, path),
         None => CountTask::plan(problem, &options),
     };
-    let task = planned.inspect_err(|_| bar.finish_and_clear())?;
-    bar.suspend(|| note_resumed(args, &task));
+    let mut task = planned.inspect_err(|_| bar.finish_and_clear())?;
+    bar.suspend(|| {
+        note_resumed(args, &task);
+        if deadline.is_set() && args.resume.is_none() {
+            note("without --resume FILE, nothing is kept if the limit is reached");
+        }
+    });
+    if !args.quiet && !deadline.is_within(LONG) {
+        bar.set_message("counting a sample, to forecast the time");
+        bar.tick();
+        let time = task.forecast_time().inspect_err(|_| bar.finish_and_clear())?;
+        if let Some(time) = time.filter(|time| time.most_s >= LONG.as_secs_f64()) {
+            bar.suspend(|| note_long(args, &time));
+        }
+    }
+    let mut reached: Option<Reached> = None;
     let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
@@ -151,7 +172,8 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
                 show(&bar, progress);
             }
         }
-        if interrupted.load(Ordering::Relaxed) {
+        reached = deadline.reached();
+        if interrupted.load(Ordering::Relaxed) || reached.is_some() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -160,6 +182,10 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     bar.finish_and_clear();
     match (outcome, last) {
         (Err(CountError::Stopped { units_done, units }), Some(progress)) => {
+            let stopped = match reached {
+                Some(limit) => format!("stopped by {limit}"),
+                None => "interrupted".to_owned(),
+            };
             let hint = match &args.resume {
                 Some(path) => {
                     format!("run the same command again to resume from {}", path.display())
@@ -169,15 +195,26 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
             Err(Failure {
                 exit: Exit::Interrupted,
                 message: format!(
-                    "interrupted after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {hint}",
+                    "{stopped} after {}: {units_done} of {units} units done ({} of the work), {} solutions so far; {hint}",
                     duration(progress.elapsed),
-                    100.0 * progress.fraction,
+                    percent(progress.fraction, progress.left),
                     grouped(progress.solutions),
                 ),
             })
         }
         (outcome, _) => Ok(outcome?),
     }
+}
+
+/// The time from which a count says before it begins how long it will take.
+const LONG: Duration = Duration::from_secs(600);
+
+fn note_long(args: &Args, time: &TimeForecast) {
+    let kept = match &args.resume {
+        Some(path) => format!("{} keeps the finished units", path.display()),
+        None => "--resume FILE keeps the finished units".to_owned(),
+    };
+    note(&format!("this will take about {} on this machine; {kept}", time_with_interval(time)));
 }
 
 fn note_resumed(args: &Args, task: &CountTask) {
@@ -316,8 +353,9 @@ fn text(
     line("checks", "residues modulo two primes agree, the sum of weights is divisible by 3".into());
     let threads = counted(outcome.threads as u128, "thread");
     let units = counted(outcome.units.into(), "unit");
-    let nodes =
-        outcome.nodes.map_or(String::new(), |nodes| format!(", {}", counted(nodes, "node")));
+    let nodes = outcome
+        .nodes
+        .map_or(String::new(), |nodes| format!(", {} visited", counted(nodes, "node")));
     let on: Vec<&str> = outcome
         .devices
         .iter()

@@ -5,13 +5,16 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{CpuArgs, board_size};
+use super::progress::time_with_interval;
 use super::{Exit, Failure, print};
 use crate::engine::{DeviceChoice, DeviceName, Estimate, Mean, estimate};
-use crate::report::{counted, rounded, time};
+use crate::report::{counted, rounded};
 
 /// Estimate the solutions, the nodes and the time of a count on this machine.
 ///
-/// The estimate is from random probes of the search tree and assumes counting on the CPU.
+/// Solutions and nodes are estimated by random probes of the search tree, after symmetry reduction
+/// and without look-ahead; kernels visit fewer nodes. The time is estimated by counting a random
+/// sample of the subproblems on the CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 32.
@@ -19,7 +22,8 @@ pub(super) struct Args {
     n: usize,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The time to spend on probes, in seconds. Quadrupling it halves the error.
+    /// The time to spend on probes, and again on the sample, in seconds. Quadrupling it halves the
+    /// error.
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// The seed of the random numbers.
@@ -41,51 +45,88 @@ struct Report {
     n: usize,
     solutions: f64,
     solutions_error: f64,
+    solutions_least: f64,
+    solutions_most: f64,
     nodes: f64,
     nodes_error: f64,
-    nodes_per_s: f64,
-    measured_at_n: usize,
-    count_s: f64,
-    count_s_error: f64,
+    nodes_least: f64,
+    nodes_most: f64,
+    nodes_per_s: Option<f64>,
+    measured_at_n: Option<usize>,
+    samples: Option<u64>,
+    count_s: Option<f64>,
+    count_s_error: Option<f64>,
+    count_least_s: Option<f64>,
+    count_most_s: Option<f64>,
     dives: u64,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    // The rate is measured on the CPU.
+    // The sample is counted on the CPU.
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
     let found = estimate(args.n, &args.cpu.options(cpu), args.seconds, args.seed)?;
-    let Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives } = found;
     if args.json {
-        let report = Report {
-            n: args.n,
-            solutions: solutions.mean,
-            solutions_error: solutions.error,
-            nodes: nodes.mean,
-            nodes_error: nodes.error,
-            nodes_per_s,
-            measured_at_n: measured_at,
-            count_s: seconds.mean,
-            count_s_error: seconds.error,
-            dives,
-        };
-        print(&(serde_json::to_string(&report).expect("numbers serialise") + "\n"))?;
-        return Ok(Exit::Done);
+        let object = serde_json::to_string(&report(args.n, &found)).expect("numbers serialise");
+        print(&(object + "\n"))?;
+    } else {
+        print(&text(args.n, &found))?;
     }
-    let line = |name: &str, value: Mean, unit: &str| {
-        let error = 100.0 * value.relative();
-        format!("  {name:<19} {}{unit} ± {error:.1} %\n", rounded(value.mean))
-    };
-    print(&format!(
-        "{queens}, estimated from {dives} (± one standard error)\n{}{}  {:<19} {}/s, measured at n = {measured_at}\n  {:<19} {} ± {:.0} %\n",
-        line("solutions", solutions, ""),
-        line("nodes", nodes, ""),
-        "nodes",
-        rounded(nodes_per_s),
-        "time of the count",
-        time(seconds.mean),
-        100.0 * seconds.relative(),
-        queens = counted(args.n as u128, "queen"),
-        dives = counted(dives.into(), "probe"),
-    ))?;
     Ok(Exit::Done)
+}
+
+fn report(n: usize, found: &Estimate) -> Report {
+    /// The half-width of a 90 % interval in standard errors.
+    const HALF: f64 = 1.645;
+    let Estimate { solutions, nodes, dives, time } = *found;
+    let ([solutions_least, solutions_most], [nodes_least, nodes_most]) =
+        (solutions.interval(), nodes.interval());
+    Report {
+        n,
+        solutions: solutions.mean,
+        solutions_error: solutions.error,
+        solutions_least,
+        solutions_most,
+        nodes: nodes.mean,
+        nodes_error: nodes.error,
+        nodes_least,
+        nodes_most,
+        nodes_per_s: time.map(|time| nodes.mean / time.seconds),
+        measured_at_n: time.map(|time| time.sampled_at),
+        samples: time.map(|time| time.samples),
+        count_s: time.map(|time| time.seconds),
+        count_s_error: time.map(|time| (time.most_s - time.least_s) / (2.0 * HALF)),
+        count_least_s: time.map(|time| time.least_s),
+        count_most_s: time.map(|time| time.most_s),
+        dives,
+    }
+}
+
+fn text(n: usize, found: &Estimate) -> String {
+    let mut lines = vec![format!(
+        "{}, estimated from {} (with 90 % intervals)",
+        counted(n as u128, "queen"),
+        counted(found.dives.into(), "probe"),
+    )];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
+    let estimated = |value: Mean| {
+        let [least, most] = value.interval();
+        format!("{} ({} to {})", rounded(value.mean), rounded(least), rounded(most))
+    };
+    line("solutions", estimated(found.solutions));
+    line("nodes", estimated(found.nodes));
+    if let Some(found) = &found.time {
+        let from = match found.samples {
+            0 => String::new(),
+            samples if found.sampled_at == n => {
+                format!(", from {}", counted(samples.into(), "sample"))
+            }
+            samples => format!(
+                ", extrapolated from {} at n = {}",
+                counted(samples.into(), "sample"),
+                found.sampled_at
+            ),
+        };
+        line("time of the count", format!("{}{from}", time_with_interval(found)));
+    }
+    lines.join("\n") + "\n"
 }

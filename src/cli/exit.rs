@@ -37,7 +37,7 @@ pub enum Exit {
     TryAgain = 75,
     /// `run-unit`: stopped by a signal; the finished units are saved.
     Checkpointed = 85,
-    /// Interrupted by Ctrl-C.
+    /// Interrupted by Ctrl-C, or `count` was stopped by its time limit.
     Interrupted = 130,
 }
 
@@ -55,7 +55,7 @@ Exit codes:
    42  run-unit: permanent failure; a retry is useless
    75  run-unit: temporary failure; retry, possibly on another machine
    85  run-unit: stopped; the finished units are saved
-  130  interrupted";
+  130  interrupted, or count stopped by its time limit";
 
 /// An error that ends the program: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,8 +36,8 @@ pub(super) struct Args {
     solver: SolverChoice,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Stop after this time for each board, and print the best solution found: a number and s, m or
-    /// h. The time includes the check of the certificate.
+    /// Stop after this time for each board, and print the best solution found: a number and s, m, h
+    /// or d. The time includes the check of the certificate.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]

@@ -15,6 +15,7 @@ mod config;
 mod coordinator;
 mod count;
 mod dashboard;
+mod deadline;
 mod devices;
 mod estimate;
 mod exit;

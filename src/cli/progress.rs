@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::engine::CountProgress;
-use crate::report::{duration, grouped, predicted, rounded};
+use crate::engine::{CountProgress, TimeForecast};
+use crate::report::{duration, grouped, percent, predicted, rounded, time};
 
 /// The number of steps of a progress bar.
 pub(super) const STEPS: u64 = 1000;
@@ -19,7 +19,7 @@ pub(super) fn progress_bar() -> ProgressBar {
 
 /// Shows the progress of a count: its share, its rate and the time left.
 pub(super) fn show(bar: &ProgressBar, progress: &CountProgress) {
-    let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
+    let mut message = format!("{:>7}", percent(progress.fraction, progress.left));
     if let Some(rate) = progress.rate_per_s {
         let _ = write!(message, "  {} solutions/s", rounded(rate));
     }
@@ -29,6 +29,12 @@ pub(super) fn show(bar: &ProgressBar, progress: &CountProgress) {
     // The fraction is between 0 and 1.
     bar.set_position((progress.fraction * STEPS as f64) as u64);
     bar.set_message(message);
+}
+
+/// Formats a forecast time with its interval: "3 d 4 h (2 d 20 h to 3 d 15 h)".
+pub(super) fn time_with_interval(forecast: &TimeForecast) -> String {
+    let [least, most] = [forecast.least_s, forecast.most_s].map(time);
+    format!("{} ({least} to {most})", time(forecast.seconds))
 }
 
 /// The progress of a search on stderr, drawn only if that is a terminal: the number of tries.

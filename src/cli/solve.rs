@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// Write the conflict graph of the board to FILE (DIMACS), for independent-set solvers.
     #[arg(long, value_name = "FILE")]
     write_graph: Option<PathBuf>,
-    /// Stop ilp or cp after this time: a number and s, m or h.
+    /// Stop ilp or cp after this time: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]

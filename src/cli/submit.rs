@@ -18,8 +18,10 @@ use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
+use crate::engine::usual_campaign_time;
+use crate::kernel::KernelKind;
 use crate::proof::{self, LARGEST_FILE, Meter};
-use crate::report::{JobReport, ProofReport, Published, job_name, state_name};
+use crate::report::{JobReport, ProofReport, Published, counted, job_name, state_name, time};
 use crate::solver::first;
 
 /// Submit a job to a coordinator.
@@ -250,6 +252,9 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
             answer.priority
         ));
     }
+    if answer.state() == v1::JobState::Running {
+        note_long(&coordinator, problem).await;
+    }
     if args.wait {
         let verb = if answer.known { "was submitted before and is" } else { "is" };
         note(&format!("job {job} {verb} {state}"));
@@ -257,6 +262,31 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
         return print_final(&report, args.json);
     }
     print_submitted(&job, &answer, args.json)
+}
+
+/// Prints a note on the time of a long count, by the workers that the coordinator knows.
+async fn note_long(coordinator: &Coordinator, problem: &Problem) {
+    const LONG_S: f64 = 600.0;
+    // Without an answer there is no note; the job is submitted all the same.
+    let Ok(answer) = coordinator.link.operations().workers(v1::WorkersRequest {}).await else {
+        return;
+    };
+    let workers = answer.into_inner().workers;
+    let counting =
+        workers.iter().filter(|worker| worker.quarantined.is_empty() && !worker.draining);
+    let devices = counting.flat_map(|worker| &worker.devices);
+    let cpus: Vec<(KernelKind, u32)> = devices
+        .filter(|device| device.fault.is_empty())
+        .filter_map(|device| Some((device.kernel.parse().ok()?, device.capacity)))
+        .collect();
+    if let Some(seconds) = usual_campaign_time(problem, &cpus).filter(|s| *s >= LONG_S) {
+        let threads: u32 = cpus.iter().map(|(_, threads)| threads).sum();
+        note(&format!(
+            "this will take roughly {} on {} of the workers now connected, by the usual rate of their kernels; nqueens status shows the time left once units are counted",
+            time(seconds),
+            counted(threads.into(), "CPU thread"),
+        ));
+    }
 }
 
 /// Prints that the job is submitted.

@@ -103,19 +103,20 @@ impl ProgressSink for Terminal {
     }
 }
 
-/// Parses a time limit: a number of seconds, or a number and s, m or h.
+/// Parses a time limit: a number of seconds, or a number and s, m, h or d.
 pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     let unit = text.chars().last().and_then(|last| match last {
         's' => Some(1.0),
         'm' => Some(60.0),
         'h' => Some(3600.0),
+        'd' => Some(86_400.0),
         _ => None,
     });
     let number = if unit.is_some() { &text[..text.len() - 1] } else { text };
     let seconds = number.parse::<f64>().ok().map(|number| number * unit.unwrap_or(1.0));
     let limit = seconds.filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
     limit.ok_or_else(|| {
-        format!("invalid time limit '{text}'; use a number and s, m or h, for example 60s")
+        format!("invalid time limit '{text}'; use a number and s, m, h or d, for example 60s")
     })
 }
 
@@ -124,11 +125,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_limits_are_read_in_seconds_minutes_and_hours() {
-        for (text, ms) in [("60s", 60_000), ("1.5m", 90_000), ("2h", 7_200_000), ("0.25", 250)] {
+    fn time_limits_are_read_in_seconds_minutes_hours_and_days() {
+        for (text, ms) in [
+            ("60s", 60_000),
+            ("1.5m", 90_000),
+            ("2h", 7_200_000),
+            ("2d", 172_800_000),
+            ("0.25", 250),
+        ] {
             assert_eq!(time_limit(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "0", "-1s", "1d", "NaN", "inf", "1e400h", "µ"] {
+        for text in ["", "s", "0", "-1s", "1w", "NaN", "inf", "1e400h", "µ"] {
             assert!(time_limit(text).is_err(), "{text}");
         }
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::calibration::{TimeForecast, forecast_time};
 use super::count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome};
 use super::devices::{Device, DeviceChoice, DeviceError, find_devices};
 use super::estimate::Forecast;
@@ -38,6 +39,8 @@ pub struct CountTask {
     threads: NonZeroUsize,
     devices: SelectedDevices,
     forecast: Option<Forecast>,
+    /// The time of the whole job, if it was forecast from a sample.
+    time: Option<TimeForecast>,
     store: UnitStore,
 }
 
@@ -65,6 +68,11 @@ struct SelectedDevices {
 }
 
 impl SelectedDevices {
+    /// Returns whether a GPU counts, or will be looked for.
+    fn may_have_gpu(&self) -> bool {
+        self.discover || !self.opened.is_empty()
+    }
+
     /// Returns the devices of the choice in `options`.
     fn choose(
         problem: &Problem,
@@ -230,7 +238,42 @@ impl CountTask {
         (forecast, store): (Option<Forecast>, UnitStore),
     ) -> Self {
         let (fallback, factory, threads) = (true, KernelFactory::default(), threads(options));
-        Self { decomposition, part, kernel, fallback, factory, threads, devices, forecast, store }
+        Self {
+            decomposition,
+            part,
+            kernel,
+            fallback,
+            factory,
+            threads,
+            devices,
+            forecast,
+            time: None,
+            store,
+        }
+    }
+
+    /// Forecasts the time that is left, if it is at least some minutes, by counting a sample for
+    /// some seconds. Until units are finished, the progress has this forecast. Returns `None` for a
+    /// shorter count, where a GPU takes part, and where no sample can be counted.
+    ///
+    /// # Errors
+    /// A check of a sample fails.
+    pub fn forecast_time(&mut self) -> Result<Option<TimeForecast>, CountError> {
+        /// By the usual rate, which may be wrong by a factor.
+        const WORTH_A_SAMPLE_S: f64 = 100.0;
+        const SAMPLE: Duration = Duration::from_secs(5);
+        const SEED: u64 = 2026;
+        let fraction_left = 1.0 - self.fraction(self.finished_nodes());
+        let Some(nodes) = self.forecast.as_ref() else { return Ok(None) };
+        let all = nodes.nodes(0..self.decomposition.prefixes());
+        let usual_s = all * fraction_left / self.usual_nodes_per_s();
+        if usual_s < WORTH_A_SAMPLE_S || self.devices.may_have_gpu() {
+            return Ok(None);
+        }
+        let nodes = (!self.decomposition.has_sets()).then(|| nodes.clone());
+        let cpu = (self.kernel, self.threads);
+        self.time = forecast_time(&self.decomposition, nodes, cpu, SAMPLE, SEED)?;
+        Ok(self.time.map(|time| time.of_fraction(fraction_left)))
     }
 
     /// Creates the CPU kernels by `make` instead of [`KernelKind::build`], for custom kernels.
@@ -508,6 +551,9 @@ impl CountTask {
     ) -> CountProgress {
         let measured = CountProgress::time_left(fraction_before, fraction, elapsed);
         let predicted = || {
+            if let Some(time) = self.time {
+                return Duration::try_from_secs_f64(time.of_fraction(1.0 - fraction).seconds).ok();
+            }
             let nodes = self.forecast.as_ref()?.nodes(0..self.decomposition.prefixes());
             Duration::try_from_secs_f64(nodes * (1.0 - fraction) / self.usual_nodes_per_s()).ok()
         };

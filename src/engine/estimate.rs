@@ -10,9 +10,9 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::calibration::{TimeForecast, forecast_time, student_95};
 use super::count::{CountError, CountOptions};
-use super::count_task::CountTask;
-use super::unit_size::{job, with_prefixes};
+use super::unit_size::{job, threads, with_prefixes};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 
@@ -23,6 +23,8 @@ pub struct Mean {
     pub mean: f64,
     /// The standard error: in two of three cases the true value is closer to the mean than this.
     pub error: f64,
+    /// The number of values.
+    pub values: usize,
 }
 
 impl Mean {
@@ -30,7 +32,15 @@ impl Mean {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let spread = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-        Self { mean, error: (spread / (count * (count - 1.0).max(1.0))).sqrt() }
+        let error = (spread / (count * (count - 1.0).max(1.0))).sqrt();
+        Self { mean, error, values: values.len() }
+    }
+
+    /// Returns the bounds of the 90 % interval: Student's, a tenth wider, because few dives have
+    /// most of the weight and a sample that misses them seems too certain.
+    pub fn interval(self) -> [f64; 2] {
+        let half = 1.1 * student_95(self.values.saturating_sub(1).max(1) as f64) * self.error;
+        [self.mean - half, self.mean + half]
     }
 
     /// Returns the relative error; 0 for a mean of 0.
@@ -44,18 +54,14 @@ impl Mean {
 pub struct Estimate {
     /// Solutions of the problem.
     pub solutions: Mean,
-    /// Nodes of the search tree after symmetry reduction: placements without look-ahead.
+    /// Nodes of the search tree after symmetry reduction: placements without look-ahead. Kernels
+    /// visit fewer of them.
     pub nodes: Mean,
-    /// Nodes a second on this machine, with the kernel and threads of the options; measured by
-    /// counting a smaller board, whose size is `measured_at`.
-    pub nodes_per_s: f64,
-    /// The board size that was counted to measure the rate.
-    pub measured_at: usize,
-    /// The seconds that the count would take on this machine. The error combines that of the nodes
-    /// and 15 % for the rate, which differs between board sizes.
-    pub seconds: Mean,
     /// The number of dives made.
     pub dives: u64,
+    /// The time that the count would take on this machine, with the kernel and threads of the
+    /// options; `None` if its subproblems take too long to sample.
+    pub time: Option<TimeForecast>,
 }
 
 /// The distribution of a job's work over its prefixes.
@@ -71,6 +77,12 @@ impl Forecast {
     pub(super) fn even(nodes: f64, subproblems: u64) -> Self {
         let stride = subproblems.max(1);
         Self { samples: vec![nodes / stride as f64], stride }
+    }
+
+    /// Returns the standard error of the sum of all nodes, relative to that sum, as if the prefixes
+    /// had been sampled at random.
+    pub(super) fn relative_error(&self) -> f64 {
+        Mean::of(&self.samples).relative()
     }
 
     /// Returns the expected nodes below a range of prefixes.
@@ -150,8 +162,58 @@ pub fn forecast(decomposition: &Decomposition, most: u64, dives: u32, seed: u64)
     Forecast { samples, stride }
 }
 
+/// Rounds of dives from random prefixes of a job.
+struct Rounds<'a> {
+    prefixes: f64,
+    starts: Vec<(&'a SymmetryCase, Prefix)>,
+    /// The index of the next start.
+    next: usize,
+    rng: fastrand::Rng,
+    /// The nodes and solutions of all prefixes, as each round estimates them.
+    nodes: Vec<f64>,
+    solutions: Vec<f64>,
+}
+
+impl<'a> Rounds<'a> {
+    /// The dives of a round.
+    const DIVES: usize = 1024;
+
+    fn new(decomposition: &'a Decomposition, seed: u64) -> Self {
+        /// Prefixes kept in memory as starts of dives.
+        const STARTS: u64 = 1 << 16;
+        let (starts, _) = starts(decomposition, STARTS);
+        Self {
+            prefixes: decomposition.prefixes() as f64,
+            next: starts.len(),
+            starts,
+            rng: fastrand::Rng::with_seed(seed),
+            nodes: Vec::new(),
+            solutions: Vec::new(),
+        }
+    }
+
+    /// Makes a round.
+    fn make(&mut self) {
+        let mut round = Dives { rng: &mut self.rng, nodes: 0.0, solutions: 0.0 };
+        for _ in 0..Self::DIVES {
+            if self.starts.is_empty() {
+                break;
+            }
+            if self.next == self.starts.len() {
+                round.rng.shuffle(&mut self.starts);
+                self.next = 0;
+            }
+            let (case, prefix) = self.starts[self.next];
+            round.dive(case, &prefix);
+            self.next += 1;
+        }
+        self.nodes.push(round.nodes / Self::DIVES as f64 * self.prefixes);
+        self.solutions.push(round.solutions / Self::DIVES as f64 * self.prefixes);
+    }
+}
+
 /// Estimates the count of n queens on the empty board by dives for about `time`, and the time that
-/// the count would take here.
+/// the count would take here by subproblems that are counted for about `time`.
 ///
 /// # Errors
 /// The board is too large to count, or the kernel cannot count it here.
@@ -161,61 +223,76 @@ pub fn estimate(
     time: Duration,
     seed: u64,
 ) -> Result<Estimate, CountError> {
-    /// Dives in a round, and the minimum number of rounds.
-    const ROUND: usize = 1024;
+    /// The minimum number of rounds.
     const LEAST_ROUNDS: usize = 16;
-    /// Prefixes kept in memory as starts of dives.
-    const STARTS: u64 = 1 << 16;
-
     let problem = Problem::empty(Piece::Queen, n);
     let (job, kernel) = job(&problem, options)?;
     let decomposition = Decomposition::new(job);
-    let decomposition = &*with_prefixes(&decomposition);
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let (mut starts, _) = starts(decomposition, STARTS);
-    let prefixes = decomposition.prefixes() as f64;
-    let (mut nodes, mut solutions) = (Vec::new(), Vec::new());
+    let prefixes = &*with_prefixes(&decomposition);
+    let mut rounds = Rounds::new(prefixes, seed);
     let began = Instant::now();
-    let mut next = starts.len();
-    while nodes.len() < LEAST_ROUNDS || began.elapsed() < time {
-        let mut round = Dives { rng: &mut rng, nodes: 0.0, solutions: 0.0 };
-        for _ in 0..ROUND {
-            if starts.is_empty() {
-                break;
-            }
-            if next == starts.len() {
-                round.rng.shuffle(&mut starts);
-                next = 0;
-            }
-            let (case, prefix) = starts[next];
-            round.dive(case, &prefix);
-            next += 1;
-        }
-        nodes.push(round.nodes / ROUND as f64 * prefixes);
-        solutions.push(round.solutions / ROUND as f64 * prefixes);
+    while rounds.nodes.len() < LEAST_ROUNDS || began.elapsed() < time {
+        rounds.make();
     }
-    let options = CountOptions { kernel: Some(kernel), ..options.clone() };
-    let (nodes_per_s, measured_at) = measure_rate(n, &options, seed)?;
-    let dives = (nodes.len() * ROUND) as u64;
-    let (nodes, solutions) = (Mean::of(&nodes), Mean::of(&solutions));
-    let seconds = nodes.mean / nodes_per_s;
-    let seconds = Mean { mean: seconds, error: seconds * nodes.relative().hypot(0.15) };
-    Ok(Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives })
+    Ok(Estimate {
+        solutions: Mean::of(&rounds.solutions),
+        nodes: Mean::of(&rounds.nodes),
+        dives: (rounds.nodes.len() * Rounds::DIVES) as u64,
+        time: forecast_time(&decomposition, None, (kernel, threads(options)), time, seed)?,
+    })
 }
 
-/// Returns the nodes a second (placements without look-ahead), measured by counting ever larger
-/// boards of the same parity until one takes long enough to be timed, and the size of that board.
-fn measure_rate(n: usize, options: &CountOptions, seed: u64) -> Result<(f64, usize), CountError> {
-    const LONG_ENOUGH: Duration = Duration::from_millis(250);
-    let mut size = 10 + n % 2;
-    loop {
-        let task = CountTask::plan(&Problem::empty(Piece::Queen, size), options)?;
-        let prefixes = with_prefixes(task.decomposition());
-        let nodes = forecast(&prefixes, 1 << 14, 8, seed).nodes(0..prefixes.prefixes());
-        let elapsed = task.run(|_| std::ops::ControlFlow::Continue(()))?.elapsed;
-        if elapsed >= LONG_ENOUGH || size + 2 > n {
-            return Ok((nodes / elapsed.as_secs_f64(), size));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decomposition::{AttackState, Job, Scheme};
+    use crate::oeis::{Sequence, lookup};
+
+    /// Returns the nodes of a case below a state whose first `filled` open rows are filled.
+    fn nodes_below(case: &SymmetryCase, filled: usize, state: AttackState) -> u64 {
+        if filled == case.rows().len() {
+            return 0;
         }
-        size += 2;
+        let available = case.available(filled, state);
+        let below =
+            |column: usize| nodes_below(case, filled + 1, case.place(filled, state, 1 << column));
+        u64::from(available.count_ones())
+            + crate::decomposition::columns_of(available).map(below).sum::<u64>()
+    }
+
+    #[test]
+    fn nine_of_ten_intervals_contain_the_solutions_and_the_nodes() {
+        /// Forecasts of each size.
+        const FORECASTS: u64 = 200;
+        const ROUNDS: usize = 64;
+        let (mut solutions, mut exact) = (Vec::new(), Vec::new());
+        for n in 14..=19 {
+            let problem = Problem::empty(Piece::Queen, n);
+            let job = Job::new(problem.clone(), Scheme::best(&problem), None, 1).expect("a job");
+            let decomposition = Decomposition::new(job);
+            let published = lookup(Sequence::Total, n).expect("a published value") as f64;
+            // Larger trees take long to walk.
+            let nodes = (n <= 16).then(|| {
+                let mut nodes = 0;
+                decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
+                    nodes += nodes_below(case, prefix.filled(), prefix.state());
+                });
+                nodes as f64
+            });
+            let contains = |mean: Mean, truth: f64| {
+                let [least, most] = mean.interval();
+                least <= truth && truth <= most
+            };
+            for seed in 0..FORECASTS {
+                let mut rounds = Rounds::new(&decomposition, seed);
+                (0..ROUNDS).for_each(|_| rounds.make());
+                solutions.push(contains(Mean::of(&rounds.solutions), published));
+                exact.extend(nodes.map(|nodes| contains(Mean::of(&rounds.nodes), nodes)));
+            }
+        }
+        for found in [solutions, exact] {
+            let inside = found.iter().filter(|inside| **inside).count();
+            assert!(10 * inside >= 9 * found.len(), "{inside} of {}", found.len());
+        }
     }
 }

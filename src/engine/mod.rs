@@ -1,5 +1,6 @@
 //! Whole jobs: units on every core and device, estimates, progress.
 
+mod calibration;
 mod count;
 mod count_task;
 mod devices;
@@ -12,6 +13,7 @@ mod unit_size;
 mod unit_store;
 mod workers;
 
+pub use calibration::TimeForecast;
 pub use count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count};
 pub use count_task::CountTask;
 pub use devices::{Device, find_devices, find_every_device};
@@ -21,6 +23,6 @@ pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 pub(crate) use kernels::{KernelPreference, known_answers};
 pub use part::JobPart;
 pub use progress::CountProgress;
-pub use unit_size::plan_for_campaign;
+pub use unit_size::{plan_for_campaign, usual_campaign_time};
 #[cfg(feature = "cluster")]
 pub(crate) use workers::{BatchSizing, check_on_cpu, wait_for_devices};

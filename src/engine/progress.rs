@@ -18,7 +18,7 @@ pub struct CountProgress {
     /// Solutions a second in this session; `None` before its first unit.
     pub rate_per_s: Option<f64>,
     /// The time left: measured once units of this session are finished, and until then predicted
-    /// from the kernel's usual rate. `None` if there is no forecast and no unit is finished.
+    /// from a sample, if one was counted, or the kernel's usual rate. `None` if there is no forecast and no unit is finished.
     pub left: Option<Duration>,
 }
 

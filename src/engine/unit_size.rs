@@ -117,6 +117,19 @@ pub fn plan_for_campaign(problem: &Problem) -> Result<Decomposition, JobError> {
     Ok(decomposition.with_unit_prefixes(size))
 }
 
+/// Returns the seconds that a campaign needs for a count by the usual rates of its workers' kernels,
+/// each with the number of its threads; `None` for other pieces, for boards that are too large, and
+/// without a thread.
+pub fn usual_campaign_time(problem: &Problem, workers: &[(KernelKind, u32)]) -> Option<f64> {
+    let rates =
+        workers.iter().map(|(kernel, threads)| usual_nodes_per_s(*kernel) * f64::from(*threads));
+    let nodes_per_s: f64 = rates.sum();
+    let job = Job::new(problem.clone(), Scheme::best(problem), None, 1).ok()?;
+    let decomposition = Decomposition::new(job);
+    let nodes = forecast_of_prefixes(&decomposition)?.nodes(0..decomposition.prefixes());
+    (nodes_per_s > 0.0).then(|| nodes / nodes_per_s)
+}
+
 /// Returns the number of units for a job with this many nodes: a unit takes a second, or more in
 /// very long jobs, and less where many threads would otherwise wait for the last units.
 pub(super) fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
@@ -152,6 +165,13 @@ pub(super) fn forecast_if_long(
     }
     let nodes = forecast.nodes(0..prefixes.prefixes());
     Some(Forecast::even(nodes, decomposition.prefixes()))
+}
+
+/// Returns the forecast of a queens job with prefixes; `None` for column sets and other pieces.
+pub(super) fn forecast_of_prefixes(decomposition: &Decomposition) -> Option<Forecast> {
+    let is_forecast =
+        !decomposition.has_sets() && decomposition.job().problem().piece() == Piece::Queen;
+    is_forecast.then(|| forecast(decomposition, STARTS, DIVES, SEED))
 }
 
 /// Returns the decomposition itself if it has prefixes; otherwise that of the same problem into the

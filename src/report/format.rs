@@ -79,6 +79,20 @@ pub fn predicted(left: Duration) -> String {
     }
 }
 
+/// Formats a share of a whole as a percentage, with as many decimals as change within a minute if
+/// the rest takes `left`: at least one.
+pub fn percent(share: f64, left: Option<Duration>) -> String {
+    const MOST: f64 = 6.0;
+    let percent = 100.0 * share;
+    let of_minute = left.map(|left| (100.0 - percent) * 60.0 / left.as_secs_f64());
+    let decimals = match of_minute {
+        // The cast is from 1 to 6.
+        Some(change) if change > 0.0 => (-change.log10()).ceil().clamp(1.0, MOST) as usize,
+        _ => 1,
+    };
+    format!("{percent:.decimals$} %")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +130,23 @@ mod tests {
         ];
         for (seconds, text) in cases {
             assert_eq!(time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn percentages_have_the_digits_that_change_within_a_minute() {
+        const DAY: u64 = 86_400;
+        for (share, left_s, text) in [
+            (0.172, Some(56), "17.2 %"),
+            (0.0, Some(0), "0.0 %"),
+            (1.0, Some(0), "100.0 %"),
+            (0.5, None, "50.0 %"),
+            // 0.023 % and 0.00019 % a minute.
+            (0.0, Some(3 * DAY), "0.00 %"),
+            (0.123_456_789, Some(320 * DAY), "12.3457 %"),
+            (0.123_456_789, Some(1_000_000 * DAY), "12.345679 %"),
+        ] {
+            assert_eq!(percent(share, left_s.map(Duration::from_secs)), text);
         }
     }
 

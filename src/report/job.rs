@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::format::{counted, grouped, plural, predicted, rounded, time};
+use super::format::{counted, grouped, percent, plural, predicted, rounded, time};
 use super::published::Published;
 use crate::cluster::protocol::v1;
 use crate::decomposition::Job;
@@ -267,9 +267,14 @@ impl JobReport {
             let noun = if solutions == "1" { "solution" } else { "solutions" };
             return format!("{solutions} {noun}{due}");
         }
-        let percent = 100.0 * self.units_done as f64 / self.units.max(1) as f64;
         let left = self.left().map(|left| format!(", {left}")).unwrap_or_default();
-        format!("{percent:.1} % of {}{left}", counted(self.units.into(), "unit"))
+        format!("{} of {}{left}", self.percent_done(), counted(self.units.into(), "unit"))
+    }
+
+    /// Returns the percentage of the units that are done.
+    pub fn percent_done(&self) -> String {
+        let left = self.left_s.and_then(|left| Duration::try_from_secs_f64(left).ok());
+        percent(self.units_done as f64 / self.units.max(1) as f64, left)
     }
 
     /// Returns the time left, if there is an estimate: "about 3 h left (2 h 40 min to 3 h 30 min)".

@@ -6,7 +6,7 @@ mod job;
 mod proof;
 mod published;
 
-pub use format::{counted, duration, grouped, plural, predicted, rounded, time};
+pub use format::{counted, duration, grouped, percent, plural, predicted, rounded, time};
 pub use job::{JobReport, job_name, state_name};
 pub use proof::ProofReport;
 pub use published::Published;

@@ -144,7 +144,7 @@ fn the_empty_board_has_one_solution() {
 
 #[test]
 fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
-    let cases: [(&[&str], &[&str]); 21] = [
+    let cases: [(&[&str], &[&str]); 25] = [
         (&["count", "33"], &["33", "0 to 32", "32-bit"]),
         (&["count", "-1"], &["-1", "0 to 32"]),
         (&["count", "abc"], &["abc", "0 to 32"]),
@@ -166,6 +166,10 @@ fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
         (&["count", "8", "--threads", "0"], &["threads", "1 to 1024"]),
         (&["count", "8", "--threads", "65536"], &["threads", "1 to 1024"]),
         (&["count", "8", "--classes", "--place", "1,1"], &["--classes", "empty"]),
+        (&["count", "8", "--time-limit", "soon"], &["soon", "60s"]),
+        (&["count", "8", "--time-limit", "0s"], &["0s", "60s"]),
+        (&["count", "8", "--stop-at", "8"], &["'8'", "HH:MM", "08:00"]),
+        (&["count", "8", "--stop-at", "24:00"], &["24:00", "HH:MM"]),
     ];
     for (arguments, words) in cases {
         assert_refused(arguments, 2, words);
@@ -233,7 +237,8 @@ fn a_count_that_is_killed_repeatedly_ends_with_the_correct_total() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
-    let child = nqueens(&["count", "22", "--kernel", "scalar"])
+    // With --quiet it begins without a sample.
+    let child = nqueens(&["count", "22", "--kernel", "scalar", "--quiet"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -248,6 +253,77 @@ fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
         "{message}"
     );
     assert!(output.stdout.is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_long_count_says_before_it_begins_how_long_it_will_take() {
+    use std::io::{BufRead, BufReader};
+    let scratch = Scratch::new("long");
+    let file = scratch.file("run");
+    // Months on a thousand cores.
+    let count = ["count", "28", "--kernel", "scalar", "--device", "cpu"];
+    for (arguments, words) in
+        [(&[][..], "--resume FILE keeps the finished units"), (&["--resume", &file], &file)]
+    {
+        let mut child = nqueens(&[&count[..], arguments].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let line = lines.next().expect("a line").expect("UTF-8");
+        assert!(line.contains("this will take about") && line.contains(" to "), "{line}");
+        assert!(line.contains(words) && line.contains("years"), "{line}");
+        interrupt(&child);
+        assert_eq!(child.wait().expect("our own child process").code(), Some(130));
+    }
+}
+
+#[test]
+fn a_time_limit_stops_the_count_as_an_interrupt_does_and_says_what_is_kept() {
+    let scratch = Scratch::new("limited");
+    let file = scratch.file("run");
+    let stopped = |arguments: &[&str]| {
+        let limited = ["count", "22", "--kernel", "scalar", "--time-limit", "0.001s"];
+        let output = run(&[&limited[..], arguments].concat());
+        assert_eq!(output.status.code(), Some(130));
+        assert!(output.stdout.is_empty());
+        text(&output.stderr).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lines = stopped(&[]);
+    assert!(lines[0].contains("without --resume FILE, nothing is kept"), "{lines:?}");
+    let last = lines.last().expect("a line");
+    assert!(last.starts_with("nqueens: stopped by --time-limit after"), "{lines:?}");
+    assert!(last.contains("--resume FILE"), "{lines:?}");
+    let lines = stopped(&["--resume", &file]);
+    assert!(!lines[0].contains("nothing is kept"), "{lines:?}");
+    let last = lines.last().expect("a line");
+    assert!(last.contains("run the same command again") && last.contains(&file), "{lines:?}");
+    // A limit that is not reached changes nothing but the warning.
+    let output = run(&["count", "8", "--time-limit", "365d"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+}
+
+#[test]
+fn a_count_that_a_time_limit_stops_repeatedly_ends_with_the_correct_total() {
+    let scratch = Scratch::new("slices");
+    let file = scratch.file("run");
+    let count = ["count", "14", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
+    let limited = [&count[..], &["--time-limit", "0.02s"]].concat();
+    // The total is the same whenever the limit is reached.
+    let total = (0..100)
+        .find_map(|_| {
+            let output = run(&limited);
+            if output.status.success() {
+                return Some(serde_json::from_slice(&output.stdout).expect("one JSON object"));
+            }
+            assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+            None
+        })
+        .unwrap_or_else(|| json(&count));
+    assert_eq!(total["solutions"], "365596");
 }
 
 #[test]
@@ -310,7 +386,7 @@ fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
 #[test]
 fn a_long_count_without_an_adapter_reports_it_once() {
     use std::io::{BufRead, BufReader};
-    let mut child = nqueens_without_adapters(&["count", "22"])
+    let mut child = nqueens_without_adapters(&["count", "22", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -448,7 +524,14 @@ fn estimates_are_close_to_the_count_and_state_their_error() {
     let off = (number("solutions") - 365_596.0).abs();
     assert!(number("solutions_error") > 0.0 && off < 6.0 * number("solutions_error"), "{report}");
     assert!(number("solutions_error") < 0.2 * number("solutions"), "{report}");
-    assert!(number("nodes") > 0.0 && number("count_s") > 0.0);
+    for (least, value, most) in [
+        ("solutions_least", "solutions", "solutions_most"),
+        ("nodes_least", "nodes", "nodes_most"),
+        ("count_least_s", "count_s", "count_most_s"),
+    ] {
+        assert!(number(least) < number(value) && number(value) < number(most), "{report}");
+    }
+    assert_eq!(report["measured_at_n"], 14);
 }
 
 #[test]

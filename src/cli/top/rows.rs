@@ -47,7 +47,7 @@ impl JobRow {
         if report.solutions.is_some() || report.is_disputed() {
             progress.push(report.progress());
         } else {
-            progress.push(format!("{:.1} %", 100.0 * done));
+            progress.push(report.percent_done());
             progress.extend((aside > 0).then(|| format!("{} set aside", grouped(aside.into()))));
             let runs = report.state == "running" && rate > 0.0;
             progress.extend(runs.then(|| format!("{} units/s", rounded(rate))));

@@ -54,6 +54,11 @@ impl Kernel for SetKernel {
         self.other.count(case, prefixes, parts)
     }
 
+    fn prepare(&mut self, family: &SetFamily) {
+        // Without these instructions there are no tables.
+        let _ = self.counter(family);
+    }
+
     fn count_set(
         &mut self,
         family: &SetFamily,
