@@ -175,8 +175,7 @@ impl<const W: usize> UpperHalf<W> {
     fn new(family: &SetFamily, table_rows: usize) -> Self {
         // The rule compares the queen of the first row with each state.
         let compared = matches!(family.rule(), SetRule::BothBelow | SetRule::Split);
-        // The reach of the upper half is not used.
-        let last = LastRows::new(family.n(), family.upper(), 0, table_rows, compared);
+        let last = LastRows::new(family.n(), family.upper(), None, table_rows, compared);
         let least_keys = usize::from(compared && last.first == 0);
         let keys = last.rows().saturating_sub(2 * table_rows).max(least_keys);
         let codes = [(&last.inner, 0), (&last.outer, last.inner.rows())]
@@ -350,7 +349,7 @@ impl<const W: usize> UpperHalf<W> {
                 }
                 end += vector.select_coded(
                     apart(&set, lead.left, lead.right),
-                    set.need_ahead(),
+                    set.tests(),
                     [set.orders(), outer_codes.of(of_table)],
                     (lead.need, outer_codes.leading[position]),
                     (&mut need[end..], &mut codes[end..]),
@@ -382,7 +381,7 @@ impl<const W: usize> UpperHalf<W> {
                     if mask == 0 {
                         continue;
                     }
-                    let each = Each { mask, tests: set.beyond(), test };
+                    let each = Each { mask, tests: set.tests(), test };
                     let completions = &mut self.completions[(leading_key + key) as usize];
                     let into = completions.room(count * mask.count_ones() as usize);
                     completions.len += vector.join_codes(many, each, &codes_of_set, leading, into);

@@ -1,6 +1,8 @@
 //! The last rows of a half, whose placements are found by joining the placements of two parts.
 
-use super::placements::{MOST_ROWS, Placements, Set, Subsets, on_board, subsets, windows};
+use std::sync::Arc;
+
+use super::placements::{MOST_ROWS, Placements, Set, Subsets, Tests, on_board, subsets, windows};
 use super::vector::Choice;
 use crate::decomposition::HalfRow;
 
@@ -24,52 +26,52 @@ pub(super) struct LastRows {
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) leading: Option<HalfRow>,
-    pub(super) table: Placements,
+    pub(super) table: Arc<Placements>,
 }
 
 impl LastRows {
     /// Takes the last of the `rows` of a half, with tables of at most `table_rows`, and with a
-    /// leading row of the inner part if `leading`. Row 0 of the half is `gap` rows away from the
-    /// first row of the other half.
+    /// leading row of the inner part if `leading`. If the reach of the queens is wanted, row 0 of the
+    /// half is `gap` rows away from the first row of the other half.
     pub(super) fn new(
         n: usize,
         rows: &[HalfRow],
-        gap: usize,
+        gap: Option<usize>,
         table_rows: usize,
         leading: bool,
     ) -> Self {
         let count = rows.len().min(2 * table_rows + 2);
         let leads = [leading || count > 2 * table_rows, count == 2 * table_rows + 2];
-        let of_tables = count - leads.map(usize::from).iter().sum::<usize>();
+        let leads = leads.map(usize::from);
+        let of_tables = count - leads[0] - leads[1];
         let first = rows.len() - count;
-        let inner_rows = usize::from(leads[0]) + of_tables.div_ceil(2);
-        let (inner, outer) = rows[first..].split_at(inner_rows);
-        let outer_first = first + inner_rows;
+        let outer_first = first + leads[0] + of_tables.div_ceil(2);
+        let part = |from: usize, to: usize, leads: usize, tests: Tests| {
+            let table = from + leads;
+            let distance = gap.map(|gap| gap + table);
+            Part {
+                leading: (leads > 0).then(|| rows[from]),
+                table: Placements::shared(n, &rows[table..to], tests, distance),
+            }
+        };
         Self {
             first,
-            inner: Part::new(n, inner, first + gap, leads[0]),
-            outer: Part::new(n, outer, outer_first + gap, leads[1]),
+            inner: part(first, outer_first, leads[0], Tests::Beyond),
+            outer: part(outer_first, rows.len(), leads[1], Tests::NeedAhead(leads[1])),
             inner_tables: subsets(count, of_tables.div_ceil(2)),
-            outer_sets: subsets(count, outer.len()),
+            outer_sets: subsets(count, rows.len() - outer_first),
         }
     }
 
     /// Returns the number of these rows.
-    pub(super) const fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.inner.rows() + self.outer.rows()
     }
 }
 
 impl Part {
-    fn new(n: usize, rows: &[HalfRow], distance: usize, leads: bool) -> Self {
-        let (leading, rows) = rows.split_at(usize::from(leads));
-        let before = leading.len();
-        let table = Placements::new(n, rows, distance + before, before);
-        Self { leading: leading.first().copied(), table }
-    }
-
     /// Returns the number of rows.
-    pub(super) const fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.leading.is_some() as usize + self.table.rows()
     }
 

@@ -210,7 +210,7 @@ impl LowerHalf {
         let rows = family.lower();
         // Rules depend on the queen of the first row.
         let leading = family.rule() != SetRule::Any;
-        let last = LastRows::new(family.n(), rows, family.gap(), table_rows, leading);
+        let last = LastRows::new(family.n(), rows, Some(family.gap()), table_rows, leading);
         Self {
             first: rows[..last.first].to_vec(),
             decisive: match family.rule() {
@@ -375,7 +375,7 @@ impl LowerHalf {
                 }
                 let many = self.outer.words(start..start + count);
                 let test = windows(head.left << rows, head.right >> rows);
-                let each = Each { mask, tests: set.beyond(), test };
+                let each = Each { mask, tests: set.tests(), test };
                 let states = (set.reach(), head.reach);
                 let lists = &mut lists.groups[head.side];
                 let Some(Decisive { column, index, groups }) = &head.decisive else {
@@ -430,7 +430,7 @@ impl LowerHalf {
                 let new = found.count;
                 found.reserve();
                 let all = [lead.need, lead.reach];
-                found.append(vector, choice, [set.need_ahead(), set.reach()], all);
+                found.append(vector, choice, [set.tests(), set.reach()], all);
                 if decisive != [0; 2] {
                     found.find_rows(vector, new, choice, &set, decisive, &self.outer_rows);
                 }

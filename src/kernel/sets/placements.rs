@@ -1,5 +1,7 @@
 //! The placements of up to four consecutive rows, by their sets of columns.
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use super::vector::{Few, FewCodes};
 use crate::decomposition::{HalfRow, binomial, columns_of};
 
@@ -17,6 +19,26 @@ pub(super) const fn on_board(n: usize, column: isize) -> u32 {
     if column >= 0 && (column as usize) < n { 1 << column } else { 0 }
 }
 
+/// What the placements of the other part are tested against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tests {
+    /// The windows that the queens of a table have after its last row.
+    Beyond,
+    /// The windows, so many rows before the first row of the table, that would attack one of its
+    /// queens.
+    NeedAhead(usize),
+}
+
+/// What a table is made of.
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    n: usize,
+    rows: Vec<HalfRow>,
+    tests: Tests,
+    /// The distance of row 0 from the first row of the other half, if the reach is wanted.
+    distance: Option<usize>,
+}
+
 /// All legal placements of up to four consecutive rows of a half, grouped by the set of their
 /// columns. A placement is legal if its queens stand on allowed columns and do not attack each
 /// other. Rows are numbered outward from the first row of the table, from 0.
@@ -28,26 +50,49 @@ pub(super) struct Placements {
     first: Vec<u32>,
     /// The windows of row 0 that would attack one of the queens.
     need: Vec<u64>,
-    /// The same of the row `ahead` rows before row 0.
-    need_ahead: Vec<u64>,
-    /// The windows that the queens themselves have after the last row of the table.
-    beyond: Vec<u64>,
-    /// The columns of the first row of the other half that the queens attack, as windows.
+    tests: Vec<u64>,
+    /// The columns of the first row of the other half that the queens attack, as windows; empty if
+    /// not wanted.
     reach: Vec<u64>,
     /// The number of the order of the columns, an index of [`orders`].
     order: Vec<u32>,
 }
 
+/// The tables in use. Threads that count the same job share them: at n = 24 they have 40 MB.
+static TABLES: Mutex<Vec<(Content, Weak<Placements>)>> = Mutex::new(Vec::new());
+
 impl Placements {
-    /// Lists the placements of `rows` (at most [`MOST_ROWS`]) on a board of size n. Row 0 is
-    /// `distance` rows away from the first row of the other half.
-    pub(super) fn new(n: usize, rows: &[HalfRow], distance: usize, ahead: usize) -> Self {
+    /// Returns the placements of `rows` (at most [`MOST_ROWS`]) on a board of size n, with their
+    /// reach if row 0 has the `distance` from the first row of the other half.
+    pub(super) fn shared(
+        n: usize,
+        rows: &[HalfRow],
+        tests: Tests,
+        distance: Option<usize>,
+    ) -> Arc<Self> {
+        let content = Content { n, rows: rows.to_vec(), tests, distance };
+        // A thread that panicked here has changed nothing.
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.retain(|(_, table)| table.strong_count() > 0);
+        let known = tables.iter().find(|(of, _)| *of == content);
+        if let Some(table) = known.and_then(|(_, table)| table.upgrade()) {
+            return table;
+        }
+        let table = Arc::new(Self::new(&content));
+        tables.push((content, Arc::downgrade(&table)));
+        table
+    }
+
+    fn new(content: &Content) -> Self {
+        let Content { n, ref rows, tests, distance } = *content;
         let rank = Ranks::new(n, rows.len());
         let mut found: Vec<Found> = Vec::new();
         place(rows, &mut Vec::new(), 0, [0, 0], &mut |columns, used, [left, right]| {
             let mut one =
-                Found { set: rank.of(used), order: order_of(columns), ..Found::default() };
-            one.beyond = windows(left, right);
+                Found { set: rank.of(used) as u32, order: order_of(columns), ..Found::default() };
+            if tests == Tests::Beyond {
+                one.tests = windows(left, right);
+            }
             for (row, &column) in columns.iter().enumerate() {
                 let column = column as isize;
                 let at = |shift: usize| {
@@ -55,28 +100,31 @@ impl Placements {
                     windows(on_board(n, column - shift), on_board(n, column + shift))
                 };
                 one.need |= at(row);
-                one.need_ahead |= at(row + ahead);
-                one.reach |= at(distance + row);
+                if let Tests::NeedAhead(ahead) = tests {
+                    one.tests |= at(row + ahead);
+                }
+                one.reach |= distance.map_or(0, |distance| at(distance + row));
             }
             found.push(one);
         });
+        // Placements of a set stay in the order of their queens.
         found.sort_by_key(|one| one.set);
         let placements = found.len();
         let mut first = vec![0; rank.sets() + 1];
-        found.iter().for_each(|one| first[one.set + 1] += 1);
+        found.iter().for_each(|one| first[one.set as usize + 1] += 1);
         // Slices of a fixed size are read.
         found.resize_with(placements + size_of::<FewCodes>() / size_of::<u32>(), Found::default);
         for set in 0..rank.sets() {
             first[set + 1] += first[set];
         }
+        let with_reach = if distance.is_some() { &found[..] } else { &[] };
         Self {
             rows: rows.len(),
             rank,
             first,
             need: found.iter().map(|one| one.need).collect(),
-            need_ahead: found.iter().map(|one| one.need_ahead).collect(),
-            beyond: found.iter().map(|one| one.beyond).collect(),
-            reach: found.iter().map(|one| one.reach).collect(),
+            tests: found.iter().map(|one| one.tests).collect(),
+            reach: with_reach.iter().map(|one| one.reach).collect(),
             order: found.iter().map(|one| one.order).collect(),
         }
     }
@@ -117,19 +165,14 @@ impl<'a> Set<'a> {
         self.few(&self.table.need)
     }
 
-    /// Returns the windows that would attack one of the queens, `ahead` rows before the first row.
+    /// Returns what the placements of the other part are tested against.
     #[inline(always)]
-    pub(super) fn need_ahead(&self) -> &'a Few {
-        self.few(&self.table.need_ahead)
-    }
-
-    /// Returns the windows that the queens have after the last row.
-    #[inline(always)]
-    pub(super) fn beyond(&self) -> &'a Few {
-        self.few(&self.table.beyond)
+    pub(super) fn tests(&self) -> &'a Few {
+        self.few(&self.table.tests)
     }
 
     /// Returns the columns of the first row of the other half that the queens attack, as windows.
+    /// The table must have them.
     #[inline(always)]
     pub(super) fn reach(&self) -> &'a Few {
         self.few(&self.table.reach)
@@ -143,10 +186,9 @@ impl<'a> Set<'a> {
 }
 #[derive(Default)]
 struct Found {
-    set: usize,
+    set: u32,
     need: u64,
-    need_ahead: u64,
-    beyond: u64,
+    tests: u64,
     reach: u64,
     order: u32,
 }
