@@ -236,6 +236,7 @@ impl Vector for Portable {
         all: u64,
         into: &mut [u64],
     ) -> usize {
+        many.check(each, into.len());
         let mut kept = 0;
         for i in columns_of(each.mask) {
             let (against, all) = (each.tests[i] | each.test, words[i] | all);
@@ -254,6 +255,7 @@ impl Vector for Portable {
         all: u32,
         into: &mut [u32],
     ) -> usize {
+        many.check(each, into.len());
         let mut kept = 0;
         for i in columns_of(each.mask) {
             let (against, all) = (each.tests[i] | each.test, codes[i] + all);
