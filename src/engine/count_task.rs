@@ -155,7 +155,7 @@ impl CountTask {
         let Some(found_job) = checkpoint.job().cloned() else {
             let mut task = Self::plan(problem, options)?;
             checkpoint.begin(task.decomposition.job(), task.decomposition.units())?;
-            task.store = UnitStore::OnDisk(checkpoint);
+            task.store = UnitStore::OnDisk(Box::new(checkpoint));
             return Ok(task);
         };
         if options.kernel.is_none() {
@@ -173,7 +173,7 @@ impl CountTask {
             return Err(CheckpointError::Damaged { path: path.to_owned(), line: 1, damage }.into());
         }
         let forecast = forecast_if_long(&decomposition, kernel);
-        let store = UnitStore::OnDisk(checkpoint);
+        let store = UnitStore::OnDisk(Box::new(checkpoint));
         let devices = SelectedDevices::choose(problem, kernel, options)?;
         let part = JobPart::WHOLE;
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
@@ -218,7 +218,7 @@ impl CountTask {
             None
         };
         let decomposition = Arc::new(decomposition.clone());
-        let store = UnitStore::OnDisk(checkpoint);
+        let store = UnitStore::OnDisk(Box::new(checkpoint));
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
     }
 

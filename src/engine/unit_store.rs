@@ -7,7 +7,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, EnterError,
 #[derive(Debug)]
 pub(super) enum UnitStore {
     InMemory(CompletedUnits),
-    OnDisk(Checkpoint),
+    OnDisk(Box<Checkpoint>),
 }
 
 impl UnitStore {
