@@ -6,6 +6,7 @@ mod support;
 
 mod checkpoints_survive_crashes;
 mod classical_methods_agree_with_the_oracle;
+mod counts_resume_inside_units;
 mod crashing_disk;
 mod decomposition_is_exact;
 mod device_faults_never_change_a_count;
