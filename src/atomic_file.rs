@@ -96,6 +96,20 @@ impl AtomicFile {
         Self::begin_with(path, options.read(true).write(true).create_new(true))
     }
 
+    /// Like [`Self::begin`], for a file that is read and written after it is finished.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Self::begin`].
+    pub(crate) fn begin_open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        Self::begin_with(path, options.read(true).write(true).create_new(true))
+    }
+
+    /// Returns the file, which is still under its temporary name.
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
     fn begin_with(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         /// Distinguishes the temporary files of this process.
         static COUNT: AtomicU64 = AtomicU64::new(0);

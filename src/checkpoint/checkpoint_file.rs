@@ -1,29 +1,40 @@
-//! The checkpoint: the finished units of one job, written while a count runs, so that a kill at any
-//! time loses none.
+//! The checkpoint: the finished units of one job and the partial results of others, written while a
+//! count runs, so that a kill at any time loses no finished unit and little of the others.
 //!
 //! # Format
 //! The file is text with one record per line: 16 hexadecimal digits, a space, a JSON object, a line
 //! feed. The digits are the first 64 bits of the SHA-256 of the JSON. The first record is the
-//! header; every other record is a unit:
+//! header; every other record is about a unit:
 //!
 //! ```text
 //! 0a1b… {"format":"nqueens-run/1","job":"nqueens-job/1 piece=queen n=18 …","job_hash":"9f3c…","units":64}
 //! 77ee… {"unit":0,"tally":{"thirds":"31213344","residues":[31213344,31213344],"nodes":"55180493"},…}
+//! 51f0… {"unit":1,"counted":350,"tally":{"thirds":"17212992",…},"elapsed_s":10.4,"kernel":"avx2"}
 //! ```
 //!
-//! The record `{"disputed":N}` voids unit N, because two results for it differed or because its
-//! kernel turned out to miscount; the unit is open again.
+//! A record with `counted` is a partial result: the sum of the first 350 subproblems of unit 1, with
+//! the time that they took and the kernel that counted them. A later record of the unit supersedes
+//! it: its whole result, a partial result of the same kernel with more subproblems, or a partial
+//! result of another kernel, which counted the unit from its beginning. A file without partial
+//! results is one of earlier versions, which reject any other file as written by another version.
+//!
+//! The record `{"disputed":N}` voids all results of unit N, because two results for it differed, or
+//! because its kernel failed or turned out to miscount; the unit is open again.
+//!
+//! Superseded partial results are removed from time to time: the file is then replaced atomically by
+//! one without them.
 //!
 //! # Guarantees
-//! - A unit is accepted only once [`Checkpoint::append`] has returned, that is, once it is durable.
+//! - A result is accepted only once [`Checkpoint::append`] or [`Checkpoint::append_partial`] has
+//!   returned, that is, once it is durable.
 //! - Anything after the last line feed is a write that a kill interrupted. The next record
-//!   overwrites it, and the unit is counted again. Until then the file stays unchanged.
+//!   overwrites it, and its unit is counted again. Until then the file stays unchanged.
 //! - The header is written in place, under the lock, and is durable before any unit. In a file with
 //!   a torn header, no unit was ever acknowledged.
-//! - Any other damage (a flipped bit, a missing line feed, a unit outside the job) makes the whole
-//!   file untrusted. It is rejected and left unchanged.
+//! - Any other damage (a flipped bit, a missing line feed, a unit outside the job, a partial result
+//!   that supersedes nothing) makes the whole file untrusted. It is rejected and left unchanged.
 //! - Nothing is written that would be rejected on reading: a unit that contradicts the file is an
-//!   error instead.
+//!   error instead, and a superseded partial result is not written.
 //! - A file has a single user at a time.
 
 use std::io;
@@ -33,14 +44,21 @@ use hmac_sha256::Hash as Sha256;
 use serde::{Deserialize, Serialize};
 
 use super::completed_units::{CompletedUnits, EnterError, FinishedUnit};
+use super::errors::{CheckpointError, Corruption};
+use super::partial_units::{PartialUnit, PartialUnits};
 use super::storage::{DiskFile, LARGEST_FILE, Storage};
 use crate::atomic_file;
-use crate::decomposition::{Job, JobHash};
+use crate::decomposition::{Decomposition, Job, JobHash};
 
 const FORMAT: &str = "nqueens-run/1";
 
 /// The beginning of the JSON of a header, of any version.
 const HEADER_BEGINS: &[u8] = br#"{"format":"nqueens-run/"#;
+
+/// The bytes of superseded partial results from which the file is compacted, and those that it may
+/// hold if it cannot be.
+const COMPACT_AFTER: u64 = 1 << 24;
+const MOST_PARTIAL_BYTES: u64 = LARGEST_FILE / 2;
 
 /// The field common to the headers of all versions.
 #[derive(Debug, Deserialize)]
@@ -58,7 +76,7 @@ struct Header {
     units: u64,
 }
 
-/// A record that voids a unit.
+/// A record that voids the results of a unit.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dispute {
@@ -76,95 +94,13 @@ pub struct Checkpoint<S = DiskFile> {
     torn: Vec<u8>,
     job: Option<Job>,
     completed: CompletedUnits,
+    partial: PartialUnits,
+    /// The bytes of all partial results, including superseded ones.
+    partial_bytes: u64,
+    /// The number of these bytes from which the file is compacted.
+    compact_at: u64,
     /// Set if a write has failed: the content of the disk beyond `valid_len` is unknown.
     failed: bool,
-}
-
-/// The reason why a checkpoint cannot be used. Each message says how to proceed.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// The operating system reported an error.
-    #[error("checkpoint {path} cannot be {action}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The attempted action.
-        action: &'static str,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// Another process uses the file.
-    #[error(
-        "checkpoint {0} is in use by another process; wait until it ends, or give another file"
-    )]
-    InUse(PathBuf),
-    /// The file is damaged.
-    #[error(
-        "checkpoint {path}, line {line}: {damage}; the file was left unchanged: restore a copy, or give another file to start anew"
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The damage.
-        damage: Corruption,
-    },
-    /// The file belongs to another job.
-    #[error(
-        "checkpoint {path} belongs to another job ({found}), not to {wanted}; give another file"
-    )]
-    AnotherJob {
-        /// The file.
-        path: PathBuf,
-        /// The job of the file.
-        found: String,
-        /// The requested job.
-        wanted: String,
-    },
-    /// A unit was rejected.
-    #[error("checkpoint {path}: {source}; nothing was written")]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: EnterError,
-    },
-    /// A unit was counted twice, with different results.
-    #[error(
-        "checkpoint {path}: unit {unit} was counted twice with different results, so a kernel or a device is faulty; the unit will be counted again: run nqueens selftest --long, then repeat the command with the kernels and devices that passed"
-    )]
-    Disputed {
-        /// The file.
-        path: PathBuf,
-        /// The unit.
-        unit: u64,
-    },
-    /// An earlier write failed.
-    #[error(
-        "checkpoint {0}: an earlier write failed, so nothing more is written; open the file again to continue"
-    )]
-    FailedBefore(PathBuf),
-}
-
-/// The damage of a line of a checkpoint.
-#[derive(Debug, thiserror::Error)]
-pub enum Corruption {
-    /// The line does not match its checksum.
-    #[error("the checksum does not match, so the line is damaged")]
-    Checksum,
-    /// The first line is not a valid header.
-    #[error("the header is missing or damaged, so this is not a checkpoint")]
-    NoHeader,
-    /// The header's hash is not that of its job.
-    #[error("the job in the header has the hash {0}, but the header names another hash")]
-    JobHash(JobHash),
-    /// A valid record that this version does not understand.
-    #[error("unknown content ({0}), written by another version")]
-    Unknown(String),
-    /// A unit with two results, or outside the job.
-    #[error("{0}")]
-    Unit(#[from] EnterError),
 }
 
 impl Checkpoint<DiskFile> {
@@ -201,6 +137,10 @@ impl Storage for ReadOnlyBytes {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    fn replace(&mut self, _: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 impl Checkpoint<ReadOnlyBytes> {
@@ -235,6 +175,9 @@ impl<S: Storage> Checkpoint<S> {
             torn,
             job: None,
             completed: CompletedUnits::new(0),
+            partial: PartialUnits::default(),
+            partial_bytes: 0,
+            compact_at: COMPACT_AFTER,
             failed: false,
         };
         for (line, record) in (1..).zip(bytes[..valid_len].split_inclusive(|&byte| byte == b'\n')) {
@@ -261,13 +204,24 @@ impl<S: Storage> Checkpoint<S> {
             Corruption::Checksum
         })?;
         let unknown = |what: &dyn std::fmt::Display| Corruption::Unknown(what.to_string());
-        if self.job.is_some() {
+        if let Some(job) = &self.job {
             if let Ok(Dispute { disputed }) = serde_json::from_slice(json) {
                 self.completed.reopen(disputed);
+                self.partial.remove(disputed);
+                return Ok(());
+            }
+            if let Some(partial) = partial_unit(json) {
+                let unit = partial.unit;
+                partial.check(self.completed.units(), job.unit_prefixes())?;
+                if self.completed.has(unit) || !self.partial.enter(partial) {
+                    return Err(EnterError::Superseded(unit).into());
+                }
+                self.partial_bytes += line.len() as u64;
                 return Ok(());
             }
             let finished: FinishedUnit = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             self.completed.enter(finished.unit, &finished.tally)?;
+            self.partial.remove(finished.unit);
         } else {
             let Format { format } = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             if format != FORMAT {
@@ -294,6 +248,33 @@ impl<S: Storage> Checkpoint<S> {
     /// Returns the units in the file, including those appended since it was opened.
     pub const fn completed(&self) -> &CompletedUnits {
         &self.completed
+    }
+
+    /// Returns the partial results of units that are not finished.
+    pub const fn partial(&self) -> &PartialUnits {
+        &self.partial
+    }
+
+    /// Checks the content against the units of its job.
+    ///
+    /// # Errors
+    /// Returns an error if the number of units differs, or a partial result is larger than its
+    /// unit.
+    pub fn check_units(&self, decomposition: &Decomposition) -> Result<(), CheckpointError> {
+        let (found, units) = (self.completed.units(), decomposition.units());
+        let damage = if found == units {
+            let size = |unit| {
+                let range = decomposition.unit(unit);
+                range.end - range.start
+            };
+            self.partial.iter().find_map(|p| p.check(units, size(p.unit)).err()).map(Into::into)
+        } else {
+            Some(Corruption::Unknown(format!("{found} units, where the job has {units}")))
+        };
+        // The first line states the job.
+        damage.map_or(Ok(()), |damage| {
+            Err(CheckpointError::Damaged { path: self.path.clone(), line: 1, damage })
+        })
     }
 
     /// Returns the number of bytes of a torn last line, which the next record overwrites.
@@ -339,7 +320,68 @@ impl<S: Storage> Checkpoint<S> {
         self.write(&lines)?;
         for finished in new {
             self.completed.enter(finished.unit, &finished.tally).expect("new_among has checked it");
+            self.partial.remove(finished.unit);
         }
+        Ok(())
+    }
+
+    /// Appends partial results. Once this has returned, they survive a power loss. Those of finished
+    /// units, and those that do not [supersede](PartialUnit::supersedes) the last one of their unit,
+    /// are not written.
+    ///
+    /// # Errors
+    /// Returns an error if a result is invalid; nothing is then written, and the file stays usable.
+    /// Also returns an error if the results cannot be written; the file then rejects further writes.
+    pub fn append_partial(&mut self, units: &[PartialUnit]) -> Result<(), CheckpointError> {
+        let job = self.job.as_ref().expect("the header comes first");
+        let refused = |source| CheckpointError::Refused { path: self.path.clone(), source };
+        let mut partial = self.partial.clone();
+        let mut lines = Vec::new();
+        for new in units {
+            new.check(self.completed.units(), job.unit_prefixes()).map_err(refused)?;
+            if !self.completed.has(new.unit) && partial.enter(new.clone()) {
+                lines.extend(record(new));
+            }
+        }
+        if lines.is_empty() || self.partial_bytes > MOST_PARTIAL_BYTES {
+            return Ok(());
+        }
+        self.write(&lines)?;
+        self.partial = partial;
+        self.partial_bytes += lines.len() as u64;
+        if self.partial_bytes >= self.compact_at { self.compact() } else { Ok(()) }
+    }
+
+    /// Replaces the file atomically by one without superseded partial results, if its storage can
+    /// do that.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or if it is unknown whether it was replaced.
+    pub fn compact(&mut self) -> Result<(), CheckpointError> {
+        if self.failed {
+            return Err(CheckpointError::FailedBefore(self.path.clone()));
+        }
+        self.compact_at = self.partial_bytes + COMPACT_AFTER;
+        let bytes = self.storage.read().map_err(|source| self.io_error("read", source))?;
+        let valid = usize::try_from(self.valid_len).ok().and_then(|length| bytes.get(..length));
+        let Some(valid) = valid else {
+            // Another program has truncated it.
+            return Ok(());
+        };
+        let is_partial = |line: &[u8]| checked(line).and_then(partial_unit).is_some();
+        let others = valid.split_inclusive(|&byte| byte == b'\n').filter(|line| !is_partial(line));
+        let mut content = others.collect::<Vec<_>>().concat();
+        let partial: Vec<u8> = self.partial.iter().flat_map(record).collect();
+        content.extend(&partial);
+        self.failed = true;
+        let replaced = self.storage.replace(&content);
+        if replaced.map_err(|source| self.io_error("compacted", source))? {
+            self.valid_len = content.len() as u64;
+            self.torn.clear();
+            self.partial_bytes = partial.len() as u64;
+            self.compact_at = self.partial_bytes + COMPACT_AFTER;
+        }
+        self.failed = false;
         Ok(())
     }
 
@@ -351,7 +393,7 @@ impl<S: Storage> Checkpoint<S> {
         self.void(&[unit])
     }
 
-    /// Voids units durably because their results are no longer trusted.
+    /// Voids all results of units durably because they are no longer trusted.
     ///
     /// # Errors
     /// Returns an error if the records cannot be written.
@@ -359,8 +401,15 @@ impl<S: Storage> Checkpoint<S> {
         let lines: Vec<u8> =
             units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
         self.write(&lines)?;
-        units.iter().for_each(|&unit| self.completed.reopen(unit));
+        for &unit in units {
+            self.completed.reopen(unit);
+            self.partial.remove(unit);
+        }
         Ok(())
+    }
+
+    fn io_error(&self, action: &'static str, source: io::Error) -> CheckpointError {
+        CheckpointError::Io { path: self.path.clone(), action, source }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
@@ -371,11 +420,7 @@ impl<S: Storage> Checkpoint<S> {
         self.failed = true;
         let written =
             self.storage.write_at_end(self.valid_len, bytes).and_then(|()| self.storage.sync());
-        written.map_err(|source| CheckpointError::Io {
-            path: self.path.clone(),
-            action: "written",
-            source,
-        })?;
+        written.map_err(|source| self.io_error("written", source))?;
         self.failed = false;
         self.valid_len += bytes.len() as u64;
         self.torn.clear();
@@ -412,4 +457,9 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     let (digits, rest) = line.split_at_checked(16)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     (checksum(json).as_bytes() == digits).then_some(json)
+}
+
+/// Returns the partial result in the JSON of a record, if it is one.
+fn partial_unit(json: &[u8]) -> Option<PartialUnit> {
+    serde_json::from_slice(json).ok()
 }

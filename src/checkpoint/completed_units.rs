@@ -56,6 +56,22 @@ pub enum EnterError {
     /// A time that is negative or not finite; JSON cannot represent the latter.
     #[error("unit {0} has an invalid time; it must be a finite number of seconds, at least 0")]
     Elapsed(u64),
+    /// A partial result of no subproblem, or of at least as many as the unit has.
+    #[error(
+        "unit {unit}: {counted} subproblems are no part of a unit with at most {subproblems} subproblems"
+    )]
+    Subproblems {
+        /// The index.
+        unit: u64,
+        /// Subproblems of the partial result.
+        counted: u64,
+        /// Subproblems of the unit, or of the largest unit.
+        subproblems: u64,
+    },
+    /// A partial result after the whole one, or after one of the same kernel with as many
+    /// subproblems.
+    #[error("unit {0}: a partial result follows one with as many subproblems")]
+    Superseded(u64),
     /// The total was requested before all units were finished.
     #[error("{missing} of {units} units are missing")]
     Incomplete {

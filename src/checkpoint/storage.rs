@@ -1,10 +1,10 @@
 //! The storage of a checkpoint: a file on disk, or a simulated one that a test can crash.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::atomic_file;
+use crate::atomic_file::{self, AtomicFile};
 
 /// The maximum size of a checkpoint in bytes. A job of a million units needs less.
 pub(super) const LARGEST_FILE: u64 = 1 << 30;
@@ -28,11 +28,24 @@ pub trait Storage {
     /// # Errors
     /// Returns an error if it would not.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Replaces the whole content atomically and durably. Returns false if that is impossible here;
+    /// the content is then unchanged.
+    ///
+    /// # Errors
+    /// Returns an error if it is unknown which content would survive a power loss.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<bool>;
 }
 
 /// A file on disk, locked against other processes while it is open.
 #[derive(Debug)]
-pub struct DiskFile(File);
+pub struct DiskFile {
+    path: PathBuf,
+    file: File,
+    /// The file that this one has replaced, still locked: another process may have opened it just
+    /// before, and must not be able to lock it.
+    _replaced: Option<File>,
+}
 
 impl DiskFile {
     /// Opens or creates the file at `path` and locks it. Returns `Ok(None)` if another process has
@@ -57,23 +70,42 @@ impl DiskFile {
         if metadata.len() == 0 {
             atomic_file::sync_directory_of(path)?;
         }
-        Ok(Some(Self(file)))
+        // A link is kept if the file is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Some(Self { path, file, _replaced: None }))
+    }
+
+    /// Writes a locked file with this content, and moves it to the path of this one.
+    fn replacement(&self, bytes: &[u8]) -> io::Result<File> {
+        let new = AtomicFile::begin_open(&self.path)?;
+        let file = new.file().try_clone()?;
+        file.set_permissions(self.file.metadata()?.permissions())?;
+        file.try_lock()?;
+        new.finish_with(|out| out.write_all(bytes))?;
+        Ok(file)
     }
 }
 
 impl Storage for DiskFile {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        self.0.seek(SeekFrom::Start(0))?;
-        atomic_file::read_open(&self.0, LARGEST_FILE)
+        self.file.seek(SeekFrom::Start(0))?;
+        atomic_file::read_open(&self.file, LARGEST_FILE)
     }
 
     fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.set_len(len)?;
-        self.0.seek(SeekFrom::Start(len))?;
-        self.0.write_all(bytes)
+        self.file.set_len(len)?;
+        self.file.seek(SeekFrom::Start(len))?;
+        self.file.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let Ok(file) = self.replacement(bytes) else { return Ok(false) };
+        self._replaced = Some(std::mem::replace(&mut self.file, file));
+        atomic_file::sync_directory_of(&self.path)?;
+        Ok(true)
     }
 }

@@ -36,7 +36,8 @@ pub(super) struct Args {
     /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// Save finished units to the checkpoint FILE, and resume from it if it exists.
+    /// Save finished units, and every ten seconds the counted part of others, to the checkpoint
+    /// FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     #[command(flatten)]
@@ -223,9 +224,12 @@ fn note_resumed(args: &Args, task: &CountTask) {
         if torn > 0 {
             note(&format!("{}: dropped {torn} bytes of an incomplete record", path.display()));
         }
-        if units > 0 && !args.quiet {
+        let partial = task.resumed_partial() as u64;
+        if units + partial > 0 && !args.quiet {
             let all = task.decomposition().units();
-            note(&format!("{}: resuming with {units} of {all} units done", path.display()));
+            let begun =
+                if partial > 0 { format!(", {partial} in progress") } else { String::new() };
+            note(&format!("{}: resuming with {units} of {all} units done{begun}", path.display()));
         }
     }
 }

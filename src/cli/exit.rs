@@ -35,7 +35,7 @@ pub enum Exit {
     Permanent = 42,
     /// `run-unit`: a temporary failure; retry, possibly on another machine.
     TryAgain = 75,
-    /// `run-unit`: stopped by a signal; the finished units are saved.
+    /// `run-unit`: stopped by a signal; what was counted is saved.
     Checkpointed = 85,
     /// Interrupted by Ctrl-C, or `count` was stopped by its time limit.
     Interrupted = 130,
@@ -54,7 +54,7 @@ Exit codes:
     8  the coordinator cannot be reached or refuses the call
    42  run-unit: permanent failure; a retry is useless
    75  run-unit: temporary failure; retry, possibly on another machine
-   85  run-unit: stopped; the finished units are saved
+   85  run-unit: stopped; what was counted is saved
   130  interrupted, or count stopped by its time limit";
 
 /// An error that ends the program: one line for stderr, and the exit code.

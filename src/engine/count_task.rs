@@ -1,29 +1,31 @@
 //! Counts a planned job: workers take units from a queue, and the caller's thread records the
 //! completed units.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
+use std::collections::BTreeSet;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::calibration::{TimeForecast, forecast_time};
 use super::count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome};
-use super::devices::{Device, DeviceChoice, DeviceError, find_devices};
+use super::devices::{Device, DeviceError};
 use super::estimate::Forecast;
 use super::kernels::{CpuKernels, KernelFactory, KernelFailure, KernelPreference};
 use super::part::JobPart;
-use super::progress::CountProgress;
+use super::pieces::PieceSize;
+use super::progress::ProgressMeter;
+use super::selected_devices::SelectedDevices;
+use super::session_results::SessionResults;
 use super::unit_size::{
-    FEWEST_UNITS, forecast_if_long, has_gpu, is_worth_a_gpu, job, threads, units_for,
-    usual_nodes_per_s,
+    FEWEST_UNITS, forecast_if_long, job, threads, units_for, usual_nodes_per_s,
 };
 use super::unit_store::UnitStore;
-use super::workers::{BatchSizing, Message, Workers};
+use super::workers::{BatchSizing, Workers};
 use crate::board::{Piece, Problem};
-use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, Corruption, FinishedUnit};
-use crate::decomposition::{Decomposition, Scheme};
+use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, FinishedUnit, PartialUnits};
+use crate::decomposition::Decomposition;
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
 
@@ -42,6 +44,7 @@ pub struct CountTask {
     /// The time of the whole job, if it was forecast from a sample.
     time: Option<TimeForecast>,
     store: UnitStore,
+    pieces: PieceSize,
 }
 
 /// The summary of a counting session.
@@ -52,74 +55,6 @@ struct Session {
     kernels: BTreeSet<String>,
     /// The number of CPU threads that counted.
     threads: usize,
-}
-
-/// The devices that count.
-#[derive(Debug)]
-struct SelectedDevices {
-    /// Whether the CPU counts.
-    cpu: bool,
-    /// Whether to look for GPUs if the count is long enough for them to pay off.
-    discover: bool,
-    /// The devices to open at the start.
-    opened: Vec<Device>,
-    /// A message for the user on the GPUs that do not count.
-    note: Option<&'static str>,
-}
-
-impl SelectedDevices {
-    /// Returns whether a GPU counts, or will be looked for.
-    fn may_have_gpu(&self) -> bool {
-        self.discover || !self.opened.is_empty()
-    }
-
-    /// Returns the devices of the choice in `options`.
-    fn choose(
-        problem: &Problem,
-        kernel: KernelKind,
-        options: &CountOptions,
-    ) -> Result<Self, DeviceError> {
-        let choice = &options.devices;
-        let cpu = choice.has_cpu();
-        if !choice.has_adapters() {
-            let free_to_choose = *choice == DeviceChoice::Auto && options.kernel.is_none();
-            let wanted = free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
-            let discover = wanted && !kernel.is_for_sets();
-            let note = if discover || !wanted || !is_worth_a_gpu(problem) {
-                None
-            } else if has_gpu(problem, choice) {
-                Some(GPU_LEFT_OUT)
-            } else {
-                Some(NO_GPU)
-            };
-            return Ok(Self { cpu, discover, opened: Vec::new(), note });
-        }
-        if problem.piece() != Piece::Queen {
-            return Err(DeviceError::QueensOnly(problem.piece()));
-        }
-        if options.kernel.is_some() && !cpu {
-            return Err(DeviceError::KernelWithoutCpu);
-        }
-        if let Some(kernel) = options.kernel
-            && kernel.scheme(problem) != Scheme::best(problem)
-        {
-            return Err(DeviceError::AnotherScheme(kernel));
-        }
-        Ok(Self { cpu, discover: false, opened: find_devices(choice)?, note: None })
-    }
-}
-
-/// The message if a count that is long enough for a GPU has none.
-pub(super) const NO_GPU: &str = "no GPU adapter was found: counting on the CPU alone";
-const GPU_LEFT_OUT: &str =
-    "the checkpoint has column sets, which GPUs do not count: counting on the CPU alone";
-
-/// The units counted in this session, by the kernel that finished units name.
-#[derive(Debug, Default)]
-struct UnitsByKernel {
-    by: BTreeMap<String, BTreeSet<u64>>,
-    /// Kernels that failed a test with known answers.
-    distrusted: BTreeSet<String>,
 }
 
 impl CountTask {
@@ -163,7 +98,7 @@ impl CountTask {
         let Some(found_job) = checkpoint.job().cloned() else {
             let mut task = Self::plan(problem, options)?;
             checkpoint.begin(task.decomposition.job(), task.decomposition.units())?;
-            task.store = UnitStore::OnDisk(checkpoint);
+            task.store = UnitStore::OnDisk(Box::new(checkpoint));
             return Ok(task);
         };
         if options.kernel.is_none() {
@@ -175,13 +110,9 @@ impl CountTask {
             return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
         }
         let decomposition = Arc::new(Decomposition::new(found_job));
-        let (found, units) = (checkpoint.completed().units(), decomposition.units());
-        if found != units {
-            let damage = Corruption::Unknown(format!("{found} units, where the job has {units}"));
-            return Err(CheckpointError::Damaged { path: path.to_owned(), line: 1, damage }.into());
-        }
+        checkpoint.check_units(&decomposition)?;
         let forecast = forecast_if_long(&decomposition, kernel);
-        let store = UnitStore::OnDisk(checkpoint);
+        let store = UnitStore::OnDisk(Box::new(checkpoint));
         let devices = SelectedDevices::choose(problem, kernel, options)?;
         let part = JobPart::WHOLE;
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
@@ -210,7 +141,7 @@ impl CountTask {
         let mut checkpoint = Checkpoint::open(path)?;
         match checkpoint.job().cloned() {
             None => checkpoint.begin(job, decomposition.units())?,
-            Some(found_job) if found_job == *job => {}
+            Some(found_job) if found_job == *job => checkpoint.check_units(decomposition)?,
             Some(found_job) => {
                 let (found, wanted) = (found_job.to_string(), job.to_string());
                 return Err(
@@ -226,7 +157,7 @@ impl CountTask {
             None
         };
         let decomposition = Arc::new(decomposition.clone());
-        let store = UnitStore::OnDisk(checkpoint);
+        let store = UnitStore::OnDisk(Box::new(checkpoint));
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
     }
 
@@ -237,18 +168,18 @@ impl CountTask {
         devices: SelectedDevices,
         (forecast, store): (Option<Forecast>, UnitStore),
     ) -> Self {
-        let (fallback, factory, threads) = (true, KernelFactory::default(), threads(options));
         Self {
             decomposition,
             part,
             kernel,
-            fallback,
-            factory,
-            threads,
+            fallback: true,
+            factory: KernelFactory::default(),
+            threads: threads(options),
             devices,
             forecast,
             time: None,
             store,
+            pieces: PieceSize::Timed,
         }
     }
 
@@ -263,17 +194,18 @@ impl CountTask {
         const WORTH_A_SAMPLE_S: f64 = 100.0;
         const SAMPLE: Duration = Duration::from_secs(5);
         const SEED: u64 = 2026;
-        let fraction_left = 1.0 - self.fraction(self.finished_nodes());
+        let partial = self.partial();
+        let done = self.meter(&partial).progress(self.completed(), &partial).fraction;
         let Some(nodes) = self.forecast.as_ref() else { return Ok(None) };
         let all = nodes.nodes(0..self.decomposition.prefixes());
-        let usual_s = all * fraction_left / self.usual_nodes_per_s();
+        let usual_s = all * (1.0 - done) / self.usual_nodes_per_s();
         if usual_s < WORTH_A_SAMPLE_S || self.devices.may_have_gpu() {
             return Ok(None);
         }
         let nodes = (!self.decomposition.has_sets()).then(|| nodes.clone());
         let cpu = (self.kernel, self.threads);
         self.time = forecast_time(&self.decomposition, nodes, cpu, SAMPLE, SEED)?;
-        Ok(self.time.map(|time| time.of_fraction(fraction_left)))
+        Ok(self.time.map(|time| time.of_fraction(1.0 - done)))
     }
 
     /// Creates the CPU kernels by `make` instead of [`KernelKind::build`], for custom kernels.
@@ -288,6 +220,12 @@ impl CountTask {
     /// a kernel, and tests.
     pub fn without_fallback(&mut self) {
         self.fallback = false;
+    }
+
+    /// Records the partial result of a unit after each piece of this many subproblems, instead of
+    /// about every ten seconds, for tests.
+    pub fn record_every(&mut self, subproblems: NonZeroU64) {
+        self.pieces = PieceSize::Subproblems(subproblems);
     }
 
     /// Adds an open device with a custom backend.
@@ -310,6 +248,16 @@ impl CountTask {
         (self.completed().done(), torn_bytes)
     }
 
+    /// Returns the number of units with a partial result from which this count continues: those that
+    /// the same kernel began.
+    pub fn resumed_partial(&self) -> usize {
+        self.partial().iter().filter(|partial| self.part.has(partial.unit)).count()
+    }
+
+    fn partial(&self) -> PartialUnits {
+        self.store.partial().map_or_else(PartialUnits::default, |p| p.by_kernel(self.kernel.name()))
+    }
+
     fn completed(&self) -> &CompletedUnits {
         self.store.completed()
     }
@@ -320,8 +268,8 @@ impl CountTask {
     }
 
     /// Counts the units not finished yet. `on_event` receives the progress after finished units and
-    /// at least ten times a second; if it returns `Break`, the count stops at once and the work in
-    /// progress is lost.
+    /// at least ten times a second; if it returns `Break`, the count stops at once. With a checkpoint
+    /// the units in progress can then be continued from the pieces that are counted.
     ///
     /// # Errors
     /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned
@@ -371,43 +319,33 @@ impl CountTask {
         self.completed().missing().filter(|&unit| self.part.has(unit))
     }
 
+    /// Starts the measurement of the progress of a session that continues from `partial` results.
+    fn meter(&self, partial: &PartialUnits) -> ProgressMeter {
+        ProgressMeter::start(
+            (&self.decomposition, self.part),
+            (self.forecast.as_ref(), self.usual_nodes_per_s(), self.time),
+            self.completed(),
+            partial,
+        )
+    }
+
     fn count_units(
         &mut self,
         mut on_event: impl FnMut(CountEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Session, CountError> {
-        const TICK: Duration = Duration::from_millis(100);
-        let began = Instant::now();
-        let mut missing = self.missing().count() as u64;
-        let resumed_units = self.units() - missing;
-        let before = *self.completed().so_far();
-        let mut finished_nodes = self.finished_nodes();
-        let fraction_before = self.fraction(finished_nodes);
+        let mut results = SessionResults::new(self.partial(), self.pieces != PieceSize::Timed);
+        let mut meter = self.meter(results.partial());
+        let resumed_units = meter.units_done();
         if let Some(note) = self.devices.note {
             // A request to stop is handled at the next progress event.
             let _ = on_event(CountEvent::Note(note));
         }
         let mut workers = self.start();
-        let mut counted = UnitsByKernel::default();
-        while missing > 0 || workers.is_testing_kernel() {
-            let mut failures: Vec<KernelFailure> = Vec::new();
-            let mut fatal = None;
-            let mut batch: Vec<FinishedUnit> = Vec::new();
-            let mut next = workers.next(TICK);
-            // Handles all messages that have arrived meanwhile together, so that the disk is
-            // written once.
-            while let Some(message) = next {
-                match message {
-                    Message::Finished(units) => batch.extend(units),
-                    Message::Failed(error) => fatal = fatal.or(Some(error)),
-                    Message::KernelFailed(failure) => failures.push(failure),
-                    Message::Note(note) => {
-                        // A request to stop is handled at the next progress event.
-                        let _ = on_event(CountEvent::Note(&note));
-                    }
-                    Message::DeviceStopped => workers.devices = workers.devices.saturating_sub(1),
-                }
-                next = workers.more();
-            }
+        while !meter.is_done() || workers.is_testing_kernel() {
+            let arrived = workers.wait(|note| {
+                // A request to stop is handled at the next progress event.
+                let _ = on_event(CountEvent::Note(note));
+            });
             if workers.devices == 0 && workers.cpu_threads == 0 {
                 // All devices that were to count without the CPU have failed.
                 let _ = on_event(CountEvent::Note("no device is left: counting on the CPU"));
@@ -416,74 +354,68 @@ impl CountTask {
                     return Err(CountError::WorkerLost);
                 }
             }
-            for failure in failures {
+            for failure in arrived.failures {
                 if let Some(note) = &failure.note {
                     let _ = on_event(CountEvent::Note(note));
                 }
-                let discarded = self.discard_results(&failure, &mut counted)?;
-                missing += discarded.len() as u64;
-                finished_nodes -= discarded.iter().map(|&unit| self.forecast_of(unit)).sum::<f64>();
-                workers.end_kernel_test(&discarded);
+                let reopened = self.discard_results(&failure, &mut results)?;
+                reopened.iter().for_each(|&unit| meter.reopen(unit));
+                workers.end_kernel_test(&reopened);
             }
-            let (batch, rejected): (Vec<FinishedUnit>, Vec<FinishedUnit>) = batch
-                .into_iter()
-                .partition(|finished| !counted.distrusted.contains(&finished.kernel));
+            let (batch, rejected): (Vec<FinishedUnit>, Vec<FinishedUnit>) =
+                arrived.finished.into_iter().partition(|finished| results.trusts(&finished.kernel));
             rejected.iter().for_each(|finished| workers.reject(finished.unit));
             // Near the end a unit may be counted twice; the completed units check that both results
             // agree.
             let new: BTreeSet<u64> =
                 batch.iter().map(|f| f.unit).filter(|&u| !self.completed().has(u)).collect();
             self.store.record(&batch)?;
-            if let Some(error) = fatal {
+            if let Some(error) = arrived.fatal {
                 return Err(error);
             }
             for &unit in &new {
                 workers.finish(unit);
-                missing -= u64::from(self.part.has(unit));
-                finished_nodes += self.forecast_of(unit);
+                meter.finish(unit);
             }
-            for finished in batch.into_iter().filter(|finished| new.contains(&finished.unit)) {
-                counted.by.entry(finished.kernel).or_default().insert(finished.unit);
-            }
-            let fraction = self.fraction(finished_nodes);
-            let units_done = self.units() - missing;
-            let progress = self.progress(
-                units_done,
-                began.elapsed(),
-                before.thirds(),
-                fraction_before,
-                fraction,
-            );
-            if on_event(CountEvent::Progress(&progress)).is_break() {
-                return Err(CountError::Stopped { units_done, units: self.units() });
+            batch.into_iter().filter(|f| new.contains(&f.unit)).for_each(|f| results.finish(f));
+            let partial = arrived.partial.into_iter().filter(|p| !self.completed().has(p.unit));
+            partial.for_each(|partial| results.enter(partial));
+            let progress = meter.progress(self.completed(), results.partial());
+            let stopping = on_event(CountEvent::Progress(&progress)).is_break();
+            self.store.record_partial(&results, stopping)?;
+            if stopping {
+                let (units_done, units) = (meter.units_done(), meter.units());
+                return Err(CountError::Stopped { units_done, units });
             }
         }
-        let kernels = counted.by.into_keys().collect();
         Ok(Session {
             resumed_units,
-            elapsed: began.elapsed(),
-            kernels,
+            elapsed: meter.elapsed(),
+            kernels: results.kernels(),
             threads: workers.cpu_threads,
         })
     }
 
-    /// Discards what a kernel counted in this session if it is no longer trusted. Returns the
-    /// units.
+    /// Discards the partial result of the unit that a kernel failed on, and all that the kernel
+    /// counted in this session if it is no longer trusted. Returns the finished units among them.
     fn discard_results(
         &mut self,
         failure: &KernelFailure,
-        counted: &mut UnitsByKernel,
+        results: &mut SessionResults,
     ) -> Result<Vec<u64>, CountError> {
-        if failure.trusted {
-            return Ok(Vec::new());
+        let finished: Vec<u64> = results.discard(failure).into_iter().collect();
+        let mut void = finished.clone();
+        if let Some(recorded) = self.store.partial() {
+            // Those of earlier sessions as well.
+            let discarded = recorded
+                .iter()
+                .filter(|partial| partial.unit == failure.unit || !results.trusts(&partial.kernel));
+            void.extend(discarded.map(|partial| partial.unit));
         }
-        let name = failure.kernel.name();
-        counted.distrusted.insert(name.to_owned());
-        let units: Vec<u64> = counted.by.remove(name).into_iter().flatten().collect();
-        if !units.is_empty() {
-            self.store.void(&units)?;
+        if !void.is_empty() {
+            self.store.void(&void)?;
         }
-        Ok(units)
+        Ok(finished)
     }
 
     /// Returns the CPU kernels to be used: the chosen one first, then those that take over where it
@@ -500,7 +432,9 @@ impl CountTask {
 
     /// Starts the workers.
     fn start(&mut self) -> Workers {
-        let mut workers = Workers::new(&self.decomposition, self.missing(), self.kernels());
+        let (kernels, partial) = (self.kernels(), self.partial());
+        let mut workers =
+            Workers::new(&self.decomposition, self.missing(), kernels, partial, self.pieces);
         if self.devices.cpu {
             workers.start_cpu(self.threads);
         }
@@ -541,62 +475,9 @@ impl CountTask {
         (names.join("+"), devices)
     }
 
-    fn progress(
-        &self,
-        units_done: u64,
-        elapsed: Duration,
-        before: u128,
-        fraction_before: f64,
-        fraction: f64,
-    ) -> CountProgress {
-        let measured = CountProgress::time_left(fraction_before, fraction, elapsed);
-        let predicted = || {
-            if let Some(time) = self.time {
-                return Duration::try_from_secs_f64(time.of_fraction(1.0 - fraction).seconds).ok();
-            }
-            let nodes = self.forecast.as_ref()?.nodes(0..self.decomposition.prefixes());
-            Duration::try_from_secs_f64(nodes * (1.0 - fraction) / self.usual_nodes_per_s()).ok()
-        };
-        let session_thirds = self.completed().so_far().thirds() - before;
-        CountProgress {
-            units_done,
-            units: self.units(),
-            fraction,
-            solutions: self.completed().so_far().thirds() / 3,
-            elapsed,
-            rate_per_s: (session_thirds > 0)
-                .then(|| session_thirds as f64 / 3.0 / elapsed.as_secs_f64()),
-            left: measured.or_else(predicted),
-        }
-    }
-
     /// Returns the approximate nodes a second of all CPU threads together.
     fn usual_nodes_per_s(&self) -> f64 {
         usual_nodes_per_s(self.kernel) * self.threads.get() as f64
-    }
-
-    /// Returns the forecast nodes of a unit; 1 for every unit without a forecast.
-    fn forecast_of(&self, unit: u64) -> f64 {
-        self.forecast.as_ref().map_or(1.0, |f| f.nodes(self.decomposition.unit(unit)))
-    }
-
-    fn finished_nodes(&self) -> f64 {
-        (0..self.completed().units())
-            .filter(|&unit| self.part.has(unit) && self.completed().has(unit))
-            .map(|unit| self.forecast_of(unit))
-            // The sum of no floats would be −0.
-            .fold(0.0, |sum, nodes| sum + nodes)
-    }
-
-    fn fraction(&self, finished_nodes: f64) -> f64 {
-        let all = match &self.forecast {
-            // All parts are about equally large.
-            Some(forecast) => {
-                forecast.nodes(0..self.decomposition.prefixes()) / self.part.parts().get() as f64
-            }
-            None => self.units() as f64,
-        };
-        if all > 0.0 { (finished_nodes / all).min(1.0) } else { 1.0 }
     }
 }
 
@@ -628,7 +509,8 @@ mod tests {
             ControlFlow::Continue(())
         });
         assert_eq!(outcome.expect("counts").solutions, 2_279_184);
-        assert!(fractions.is_sorted(), "{fractions:?}");
+        // Sums of floats depend on their order.
+        assert!(fractions.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9), "{fractions:?}");
         assert!(fractions.last().is_some_and(|last| *last > 0.999_999));
     }
 }

@@ -260,13 +260,11 @@ impl CpuKernels {
             |kind: &KernelKind| failures.iter().filter(|(failed, _)| failed == kind).count();
         let left = state.in_use.iter().copied().filter(|kind| attempts(kind) < self.most_attempts);
         left.min_by_key(attempts).ok_or_else(|| {
-            let mut reasons: Vec<String> = Vec::new();
-            for (kind, why) in failures {
-                let reason = format!("kernel {kind}: {why}");
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
-            }
+            // Of each kernel the first failure.
+            let is_first = |&at: &usize| failures[..at].iter().all(|(of, _)| *of != failures[at].0);
+            let first = (0..failures.len()).filter(is_first).map(|at| &failures[at]);
+            let mut reasons: Vec<String> =
+                first.map(|(kind, why)| format!("kernel {kind}: {why}")).collect();
             if reasons.is_empty() {
                 // No kernel was tried on this unit.
                 reasons.clone_from(&state.wrong);

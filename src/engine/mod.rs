@@ -3,12 +3,16 @@
 mod calibration;
 mod count;
 mod count_task;
+mod cpu_thread;
 mod devices;
 mod estimate;
 mod kernels;
 mod part;
+mod pieces;
 mod progress;
 mod queue;
+mod selected_devices;
+mod session_results;
 mod unit_size;
 mod unit_store;
 mod workers;

@@ -1,13 +1,17 @@
-//! The storage of a count's finished units: in memory, or in a checkpoint.
+//! The storage of a count's finished units: in memory, or in a checkpoint, which has the partial
+//! results of others as well.
 
 use super::count::CountError;
-use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, EnterError, FinishedUnit};
+use super::session_results::SessionResults;
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, CompletedUnits, EnterError, FinishedUnit, PartialUnits,
+};
 
 /// The storage of finished units.
 #[derive(Debug)]
 pub(super) enum UnitStore {
     InMemory(CompletedUnits),
-    OnDisk(Checkpoint),
+    OnDisk(Box<Checkpoint>),
 }
 
 impl UnitStore {
@@ -17,6 +21,26 @@ impl UnitStore {
             Self::InMemory(completed) => completed,
             Self::OnDisk(checkpoint) => checkpoint.completed(),
         }
+    }
+
+    /// Returns the partial results in the checkpoint, if there is one.
+    pub(super) const fn partial(&self) -> Option<&PartialUnits> {
+        match self {
+            Self::InMemory(_) => None,
+            Self::OnDisk(checkpoint) => Some(checkpoint.partial()),
+        }
+    }
+
+    /// Writes the partial results that are due to the checkpoint, if there is one.
+    pub(super) fn record_partial(
+        &mut self,
+        results: &SessionResults,
+        stopping: bool,
+    ) -> Result<(), CountError> {
+        if let Self::OnDisk(checkpoint) = self {
+            checkpoint.append_partial(&results.due(checkpoint.partial(), stopping))?;
+        }
+        Ok(())
     }
 
     /// Records finished units. With a checkpoint they are written to disk before they are accepted.
@@ -38,7 +62,7 @@ impl UnitStore {
         Ok(())
     }
 
-    /// Removes finished units, from the checkpoint as well if there is one.
+    /// Removes all results of units, from the checkpoint as well if there is one.
     pub(super) fn void(&mut self, units: &[u64]) -> Result<(), CountError> {
         match self {
             Self::InMemory(completed) => units.iter().for_each(|&unit| completed.reopen(unit)),

@@ -3,28 +3,32 @@
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::count::CountError;
-use super::count_task::NO_GPU;
+use super::cpu_thread::cpu_thread;
 use super::devices::{Device, DeviceChoice, find_devices};
 use super::kernels::{CpuKernels, KernelFailure};
+use super::pieces::PieceSize;
 use super::queue::{Holder, Queue};
-use crate::checkpoint::FinishedUnit;
+use super::selected_devices::NO_GPU;
+use crate::checkpoint::{FinishedUnit, PartialUnit, PartialUnits};
 use crate::decomposition::Decomposition;
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
-use crate::kernel::{Kernel, KernelKind, count_range};
+use crate::kernel::{KernelKind, count_range};
 use crate::tally::Tally;
 
 /// A message from a worker to the thread that records the completed units.
 pub(super) enum Message {
     /// Finished units, each once.
     Finished(Vec<FinishedUnit>),
+    /// The partial result of a unit that a CPU thread is counting.
+    Partial(PartialUnit),
     /// No kernel can count a unit.
     Failed(CountError),
-    /// A CPU kernel failed; the consequences must be [handled](Workers::end_kernel_test).
+    /// A CPU kernel failed.
     KernelFailed(KernelFailure),
     /// A message for the user.
     Note(String),
@@ -32,24 +36,48 @@ pub(super) enum Message {
     DeviceStopped,
 }
 
+/// The messages that have arrived, handled together so that the disk is written once.
+#[derive(Default)]
+pub(super) struct Arrived {
+    pub(super) finished: Vec<FinishedUnit>,
+    /// Partial results, without those of attempts that have failed.
+    pub(super) partial: Vec<PartialUnit>,
+    /// Failures whose consequences must be [handled](Workers::end_kernel_test).
+    pub(super) failures: Vec<KernelFailure>,
+    pub(super) fatal: Option<CountError>,
+}
+
 /// The state shared by all workers.
 #[derive(Clone)]
-struct Context {
-    decomposition: Arc<Decomposition>,
-    queue: Arc<Queue>,
-    kernels: Arc<CpuKernels>,
+pub(super) struct Context {
+    pub(super) decomposition: Arc<Decomposition>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) kernels: Arc<CpuKernels>,
+    pub(super) pieces: PieceSize,
+    /// The partial results of earlier sessions. The first thread that counts such a unit takes its
+    /// result.
+    partial: Arc<Mutex<PartialUnits>>,
     sender: mpsc::Sender<Message>,
 }
 
 impl Context {
     /// Sends a message; does nothing if the receiver is gone.
-    fn send(&self, message: Message) {
+    pub(super) fn send(&self, message: Message) {
         self.sender.send(message).unwrap_or(());
+    }
+
+    /// Takes the partial result from which `kernel` continues a unit, or else one of no subproblem.
+    /// The result of another kernel is never continued.
+    pub(super) fn take_partial(&self, unit: u64, kernel: &str) -> PartialUnit {
+        // No code that holds the lock can panic in the middle of a change.
+        let earlier = self.partial.lock().unwrap_or_else(PoisonError::into_inner).remove(unit);
+        let earlier = earlier.filter(|partial| partial.kernel == kernel);
+        earlier.unwrap_or_else(|| PartialUnit::start(unit, kernel))
     }
 }
 
 /// The workers of a count. They stop when this is dropped: devices as soon as possible, with a
-/// short wait, so that no driver is torn down under them; CPU threads after the unit in progress.
+/// short wait, so that no driver is torn down under them; CPU threads after the piece in progress.
 pub(super) struct Workers {
     context: Context,
     messages: mpsc::Receiver<Message>,
@@ -65,10 +93,13 @@ impl Workers {
         decomposition: &Arc<Decomposition>,
         open: impl Iterator<Item = u64>,
         kernels: CpuKernels,
+        partial: PartialUnits,
+        pieces: PieceSize,
     ) -> Self {
         let (sender, messages) = mpsc::channel();
         let (decomposition, kernels) = (Arc::clone(decomposition), Arc::new(kernels));
-        let context = Context { decomposition, queue: Arc::new(Queue::new(open)), kernels, sender };
+        let (queue, partial) = (Arc::new(Queue::new(open)), Arc::new(Mutex::new(partial)));
+        let context = Context { decomposition, queue, kernels, pieces, partial, sender };
         Self { context, messages, cpu_threads: 0, devices: 0, device_threads: Vec::new() }
     }
 
@@ -124,14 +155,27 @@ impl Workers {
         self.device_threads.extend(std::thread::Builder::new().spawn(look));
     }
 
-    /// Returns the next message, if one arrives in time.
-    pub(super) fn next(&self, timeout: Duration) -> Option<Message> {
-        self.messages.recv_timeout(timeout).ok()
-    }
-
-    /// Returns a message that has already arrived.
-    pub(super) fn more(&self) -> Option<Message> {
-        self.messages.try_recv().ok()
+    /// Waits a short time for a message, and takes all that are there. Calls a function with those
+    /// for the user.
+    pub(super) fn wait(&mut self, mut note: impl FnMut(&str)) -> Arrived {
+        const TICK: Duration = Duration::from_millis(100);
+        let mut arrived = Arrived::default();
+        let mut next = self.messages.recv_timeout(TICK).ok();
+        while let Some(message) = next {
+            match message {
+                Message::Finished(units) => arrived.finished.extend(units),
+                Message::Partial(partial) => arrived.partial.push(partial),
+                Message::Failed(error) => arrived.fatal = arrived.fatal.or(Some(error)),
+                Message::KernelFailed(failure) => {
+                    arrived.partial.retain(|partial| partial.unit != failure.unit);
+                    arrived.failures.push(failure);
+                }
+                Message::Note(text) => note(&text),
+                Message::DeviceStopped => self.devices = self.devices.saturating_sub(1),
+            }
+            next = self.messages.try_recv().ok();
+        }
+        arrived
     }
 
     /// Marks a unit as finished.
@@ -171,75 +215,6 @@ pub(crate) fn wait_for_devices(threads: &[JoinHandle<()>]) {
     while !threads.iter().all(JoinHandle::is_finished) && began.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// A guard that reports a panic of its thread: otherwise its unit would never be counted.
-struct PanicGuard<'a>(&'a Context);
-
-impl Drop for PanicGuard<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.send(Message::Failed(CountError::WorkerLost));
-        }
-    }
-}
-
-/// Counts units until none are left or the count stops.
-fn cpu_thread(context: &Context) {
-    let _guard = PanicGuard(context);
-    let Context { queue, kernels, .. } = context;
-    let mut made = None;
-    while let Some(units) = queue.take(Holder::Cpu, |_| false) {
-        for unit in units {
-            let kind = match kernels.pick(unit) {
-                Ok(kind) => kind,
-                Err(failures) => {
-                    return context.send(Message::Failed(CountError::Unit { unit, failures }));
-                }
-            };
-            let began = Instant::now();
-            match attempt(context, kind, unit, &mut made) {
-                Ok(tally) => {
-                    let (elapsed_s, kernel) =
-                        (began.elapsed().as_secs_f64(), kind.name().to_owned());
-                    let finished = FinishedUnit { unit, tally, elapsed_s, kernel };
-                    context.send(Message::Finished(vec![finished]));
-                }
-                Err(why) => {
-                    // While the kernel is tested, no worker may conclude that all work is done.
-                    queue.begin_kernel_test();
-                    context.send(Message::KernelFailed(kernels.fail(unit, kind, &why)));
-                    queue.give_back(Holder::Cpu, &[unit]);
-                }
-            }
-        }
-    }
-}
-
-/// Counts a unit by a kernel of this kind. Reuses the kernel in `made` if it is of this kind, and
-/// keeps it unless it fails: a failed kernel may still buffer work of the unit.
-fn attempt(
-    context: &Context,
-    kind: KernelKind,
-    unit: u64,
-    made: &mut Option<(KernelKind, Box<dyn Kernel>)>,
-) -> Result<Tally, String> {
-    let Context { decomposition, kernels, .. } = context;
-    let reusable = made.take().filter(|(of, _)| *of == kind);
-    let count = || {
-        let mut kernel = match reusable {
-            Some((_, kernel)) => kernel,
-            None => kernels
-                .make(kind, decomposition.job().problem().piece())
-                .map_err(|e| e.to_string())?,
-        };
-        let tally = count_range(&mut *kernel, decomposition, decomposition.unit(unit));
-        Ok((tally.map_err(|error| error.to_string())?, kernel))
-    };
-    let (tally, kernel) =
-        catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| Err("it panicked".to_owned()))?;
-    *made = Some((kind, kernel));
-    Ok(tally)
 }
 
 /// The parameters for the number of units that a device takes at once.

@@ -1,16 +1,13 @@
 //! The checkpoint keeps what it acknowledged and rejects everything that is damaged.
 
-use std::cell::RefCell;
 use std::fs;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+
+use crate::crashing_disk::CrashingDisk;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::checkpoint::{
-    Checkpoint, CheckpointError, Corruption, EnterError, FinishedUnit, Storage,
-};
+use nqueens::checkpoint::{Checkpoint, CheckpointError, Corruption, EnterError, FinishedUnit};
 use nqueens::decomposition::{Job, Scheme};
 use nqueens::engine::{CountError, CountEvent, CountOptions, CountTask};
 use nqueens::kernel::KernelKind;
@@ -29,83 +26,6 @@ fn finished(unit: u64) -> FinishedUnit {
     let mut tally = Tally::default();
     tally.add(3, completions, Residues::of(completions.into()), 7).expect("fits");
     FinishedUnit { unit, tally, elapsed_s: 0.25, kernel: "scalar".into() }
-}
-
-/// A disk that loses power after a given number of steps. Any part of what was not synced may be
-/// kept.
-#[derive(Clone, Debug, Default)]
-struct CrashingDisk(Rc<RefCell<Disk>>);
-
-#[derive(Clone, Debug, Default)]
-struct Disk {
-    synced: Vec<u8>,
-    written: Vec<u8>,
-    /// The number of steps until the power loss: each written byte, each sync and each cut of a
-    /// torn end.
-    left: Option<usize>,
-}
-
-impl Disk {
-    fn step(&mut self) -> io::Result<()> {
-        match &mut self.left {
-            Some(0) => return Err(io::Error::other("power loss")),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Returns the possible contents after the power loss: the last synced bytes; or those written
-    /// since, up to any byte, followed by nothing, zeros, or the old bytes.
-    fn survivors(&self) -> Vec<Vec<u8>> {
-        let same = self.synced.iter().zip(&self.written).take_while(|(a, b)| a == b).count();
-        let mut all = vec![self.synced.clone()];
-        for kept in same..=self.written.len() {
-            let new = &self.written[..kept];
-            all.push(new.to_vec());
-            all.push([new, &[0; 7]].concat());
-            if kept < self.synced.len() {
-                all.push([new, &self.synced[kept..]].concat());
-            }
-        }
-        all
-    }
-}
-
-impl CrashingDisk {
-    fn holding(bytes: &[u8]) -> Self {
-        Self(Rc::new(RefCell::new(Disk {
-            synced: bytes.to_vec(),
-            written: bytes.to_vec(),
-            left: None,
-        })))
-    }
-}
-
-impl Storage for CrashingDisk {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        Ok(self.0.borrow().written.clone())
-    }
-
-    fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut disk = self.0.borrow_mut();
-        if disk.written.len() as u64 > len {
-            disk.step()?;
-            disk.written.truncate(len as usize);
-        }
-        for &byte in bytes {
-            disk.step()?;
-            disk.written.push(byte);
-        }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut disk = self.0.borrow_mut();
-        disk.step()?;
-        disk.synced = disk.written.clone();
-        Ok(())
-    }
 }
 
 fn open(bytes: &[u8]) -> Result<Checkpoint<CrashingDisk>, CheckpointError> {

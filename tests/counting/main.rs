@@ -6,11 +6,14 @@ mod support;
 
 mod checkpoints_survive_crashes;
 mod classical_methods_agree_with_the_oracle;
+mod counts_resume_inside_units;
+mod crashing_disk;
 mod decomposition_is_exact;
 mod device_faults_never_change_a_count;
 mod kernel_faults_never_change_a_count;
 mod kernels_agree_with_the_oracle;
 mod mirror_images_have_the_same_counts;
+mod partial_results_survive_crashes;
 mod parts_add_up_to_the_count;
 mod shaders_agree_with_the_oracle;
 mod totals_equal_the_published_values;
