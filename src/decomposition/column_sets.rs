@@ -82,6 +82,9 @@ pub struct ColumnSet {
     pub upper: u32,
     /// The columns of the lower half's queens.
     pub lower: u32,
+    /// The columns of them that the queen of the first lower row may have: all, or one if the set is
+    /// counted in parts.
+    pub first: u32,
     /// The weight of each placement, in thirds of a solution.
     pub weight: Thirds,
     /// True if the queen of the first lower row must stand in the right half of its row: the set is
@@ -277,7 +280,8 @@ impl SetFamily {
         let mirror = |set: u32| mirrored_row(self.n(), set);
         let image = |set: u32| self.image.row(self.n(), set);
         let set = |weight, right_only| {
-            Some(ColumnSet { upper: image(upper), lower: image(lower), weight, right_only })
+            let (upper, lower) = (image(upper), image(lower));
+            Some(ColumnSet { upper, lower, first: lower, weight, right_only })
         };
         match self.rule {
             SetRule::NearerColumn | SetRule::BothBelow if upper <= mirror(upper) => {
@@ -306,6 +310,22 @@ impl SetFamily {
         }
     }
 
+    /// Returns the number of parts of a set, one for each column of the lower half.
+    pub(super) fn parts(&self) -> u64 {
+        self.lower.len().max(1) as u64
+    }
+
+    /// Returns a part of a set: the placements with the queen of the first lower row in one column
+    /// of the set. `part` is below [`Self::parts`]. Returns `None` if the set is the image of another
+    /// one.
+    pub(super) fn part(&self, rank: u64, part: u64) -> Option<ColumnSet> {
+        let set = self.set(rank)?;
+        let image = |mask: u32| self.image.row(self.n(), mask);
+        // Parts have the same numbers in the mirror image.
+        let column = columns_of(image(set.lower)).nth(part as usize);
+        Some(ColumnSet { first: column.map_or(0, |column| image(1 << column)), ..set })
+    }
+
     /// Returns the weights that sets of this family can have.
     pub(super) fn weights(&self) -> BTreeSet<Thirds> {
         match self.rule {
@@ -332,6 +352,7 @@ impl SetFamily {
         if self.centre_queen.is_some_and(|queen| columns[queen.row] != queen.col)
             || !in_half(&self.upper, set.upper)
             || !in_half(&self.lower, set.lower)
+            || self.lower.first().is_some_and(|row| set.first >> columns[row.row] & 1 == 0)
         {
             return false;
         }
@@ -385,6 +406,9 @@ impl SetFamily {
             let Some(mut case) = SymmetryCase::new(&self.problem, set.weight, block, rows) else {
                 return;
             };
+            if let Some(row) = lower.first() {
+                case.restrict(row.row, set.first & row.allowed);
+            }
             for (half, columns) in [(upper, set.upper), (lower, set.lower)] {
                 for (distance, row) in half.iter().enumerate() {
                     let hidden = match hidden {
@@ -401,7 +425,7 @@ impl SetFamily {
             return cases;
         }
         let first_lower = lower[0];
-        for below in columns_of(set.lower & first_lower.allowed) {
+        for below in columns_of(set.first & first_lower.allowed) {
             if set.right_only && !self.is_right(below) {
                 continue;
             }

@@ -114,7 +114,8 @@ impl Job {
             return Err(JobError::QueensOnly(problem.piece()));
         }
         let depth = match scheme {
-            Scheme::Whole | Scheme::ColumnSets => 0,
+            Scheme::Whole => 0,
+            Scheme::ColumnSets => depth.unwrap_or_else(|| set_depth(problem.n())).min(1),
             _ => depth.unwrap_or_else(|| default_depth(problem.n())).min(MAX_PREFIX_ROWS),
         };
         Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
@@ -135,8 +136,8 @@ impl Job {
         self.scheme
     }
 
-    /// Returns the number of rows that a prefix fills, including its symmetry case's block; 0 for
-    /// column sets.
+    /// Returns the number of rows that a prefix fills, including its symmetry case's block. For
+    /// column sets it is 0, or 1 if the numbers denote parts of sets, with one queen each.
     pub const fn depth(&self) -> usize {
         self.depth
     }
@@ -173,6 +174,12 @@ const fn default_depth(n: usize) -> usize {
         23..=24 => 5,
         _ => 6,
     }
+}
+
+/// Returns the depth of column sets: from n = 26 on a set takes seconds or minutes, so it is counted
+/// in parts.
+const fn set_depth(n: usize) -> usize {
+    if n >= 26 { 1 } else { 0 }
 }
 
 /// Writes the canonical text of a job. It includes everything that determines which subproblem an

@@ -90,7 +90,8 @@ impl Decomposition {
                 Scheme::ColumnSets => Vec::new(),
             }
         };
-        let sets = (job.scheme() == Scheme::ColumnSets).then(|| SetNumbers::new(problem));
+        let sets =
+            (job.scheme() == Scheme::ColumnSets).then(|| SetNumbers::new(problem, job.depth() > 0));
         let mut first = vec![0];
         let mut total = 0u64;
         for case in &cases {
@@ -152,7 +153,7 @@ impl Decomposition {
         self.sets.is_some()
     }
 
-    /// Returns the number of prefixes, or of column sets.
+    /// Returns the number of prefixes, or of column sets or their parts.
     pub fn prefixes(&self) -> u64 {
         match &self.sets {
             Some(sets) => sets.sets(),
@@ -160,8 +161,8 @@ impl Decomposition {
         }
     }
 
-    /// Returns the column sets whose numbers are in `range` with their families, without those that
-    /// are images of other sets. A decomposition into prefixes has none.
+    /// Returns the column sets, or parts of sets, whose numbers are in `range` with their families,
+    /// without those that are images of others. A decomposition into prefixes has none.
     pub fn sets(&self, range: Range<u64>) -> impl Iterator<Item = (&SetFamily, ColumnSet)> {
         let sets = self.sets.as_ref();
         sets.into_iter().flat_map(move |sets| {

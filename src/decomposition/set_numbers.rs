@@ -5,50 +5,59 @@ use std::sync::Arc;
 use super::column_sets::{ColumnSet, SetFamily, families};
 use crate::board::Problem;
 
-/// The families of a problem with a number for each of their sets, from 0.
+/// The families of a problem with a number for each of their sets, or for each part of a set, from 0.
 ///
 /// Consecutive numbers denote sets of all families and of widely different ranks, so that ranges of
 /// numbers take about equally long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetNumbers {
     families: Vec<SetFamily>,
-    /// The number of the sets of all families before each one, followed by the total.
+    /// Whether the numbers denote parts of sets.
+    in_parts: bool,
+    /// The numbers of all families before each one, followed by the total.
     first: Vec<u64>,
 }
 
 impl SetNumbers {
-    /// Numbers the sets of a problem of queens; other pieces have none.
-    pub(super) fn new(problem: &Arc<Problem>) -> Self {
+    /// Numbers the sets of a problem of queens, or their parts; other pieces have none.
+    pub(super) fn new(problem: &Arc<Problem>, in_parts: bool) -> Self {
         let families = families(problem).unwrap_or_default();
         let mut first = vec![0];
         for family in &families {
-            first.push(first[first.len() - 1] + family.sets());
+            // At most 2^32 sets of at most 16 parts.
+            let parts = if in_parts { family.parts() } else { 1 };
+            first.push(first[first.len() - 1] + family.sets() * parts);
         }
-        Self { families, first }
+        Self { families, in_parts, first }
     }
 
     /// Returns the mirror image, whose sets have the same numbers.
     pub(super) fn mirrored(&self, problem: &Arc<Problem>) -> Self {
         let families = self.families.iter().map(|family| family.mirrored(problem)).collect();
-        Self { families, first: self.first.clone() }
+        Self { families, first: self.first.clone(), ..*self }
     }
 
     pub(super) fn families(&self) -> &[SetFamily] {
         &self.families
     }
 
-    /// Returns the number of sets, including those that are images of others.
+    /// Returns the number of sets or parts, including those that are images of others.
     pub(super) fn sets(&self) -> u64 {
         self.first[self.families.len()]
     }
 
-    /// Returns the set of a number below [`Self::sets`] with its family, or `None` if it is the
-    /// image of another set, which counts for it.
+    /// Returns the set or part of a number below [`Self::sets`] with its family, or `None` if it is
+    /// the image of another one, which counts for it.
     pub(super) fn set(&self, number: u64) -> Option<(&SetFamily, ColumnSet)> {
         let place = scattered(number, self.sets());
         let family = self.first.partition_point(|&first| first <= place).checked_sub(1)?;
-        let set = self.families.get(family)?.set(place - self.first[family])?;
-        Some((&self.families[family], set))
+        let (family, place) = (self.families.get(family)?, place - self.first[family]);
+        let set = if self.in_parts {
+            family.part(place / family.parts(), place % family.parts())
+        } else {
+            family.set(place)
+        };
+        Some((family, set?))
     }
 }
 
@@ -90,7 +99,7 @@ mod tests {
     fn the_numbers_denote_every_set_of_every_family_once() {
         for n in 0..=9 {
             let problem = Arc::new(Problem::empty(Piece::Queen, n));
-            let numbers = SetNumbers::new(&problem);
+            let numbers = SetNumbers::new(&problem, false);
             let numbered: Vec<String> = (0..numbers.sets())
                 .filter_map(|number| numbers.set(number))
                 .map(|(family, set)| format!("{:?} {set:?}", family.rule()))

@@ -7,7 +7,7 @@ use super::count::{CountError, CountOptions};
 use super::devices::{DeviceChoice, find_devices};
 use super::estimate::{Forecast, forecast};
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Job, JobError, Scheme};
+use crate::decomposition::{Decomposition, Job, JobError, Scheme, SetFamily};
 use crate::kernel::KernelKind;
 
 /// Returns the job with units of one prefix, and the kernel to count it.
@@ -42,7 +42,8 @@ fn is_too_small_for_sets(problem: &Problem) -> bool {
         let job = Job::new(problem.clone(), scheme, None, 1).ok()?;
         Some(Decomposition::new(job))
     };
-    let sets = decompose(Scheme::ColumnSets).map_or(0, |sets| sets.prefixes());
+    let sets: u64 = decompose(Scheme::ColumnSets)
+        .map_or(0, |decomposition| decomposition.set_families().iter().map(SetFamily::sets).sum());
     let nodes = decompose(Scheme::best(problem)).map_or(0.0, |prefixes| {
         forecast(&prefixes, STARTS, DIVES, SEED).nodes(0..prefixes.prefixes())
     });

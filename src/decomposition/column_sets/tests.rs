@@ -140,6 +140,32 @@ fn the_mirror_image_of_a_set_counts_the_mirror_images_of_its_solutions() {
 }
 
 #[test]
+fn the_parts_of_a_set_count_each_of_its_placements_once() {
+    for problem in boards() {
+        let solutions = solutions(&problem);
+        let images: Vec<Vec<usize>> = solutions.iter().map(|of| mirrored(of)).collect();
+        for [family, image] in families_and_images(&problem) {
+            for rank in 0..family.sets() {
+                let Some(set) = family.set(rank) else { continue };
+                let parts: Vec<ColumnSet> =
+                    (0..family.parts()).filter_map(|part| family.part(rank, part)).collect();
+                for (solution, mirrored) in solutions.iter().zip(&images) {
+                    let counting = |set: &ColumnSet| usize::from(family.counts(set, solution));
+                    let counted: usize = parts.iter().map(counting).sum();
+                    assert_eq!(counted, counting(&set), "{problem:?}: {set:?}, {solution:?}");
+                    for (number, part) in (0..).zip(&parts) {
+                        let of_image = image.part(rank, number).expect("the image of the part");
+                        assert_eq!(image.counts(&of_image, mirrored), counting(part) == 1);
+                        let in_cases = family.cases(part).iter().any(|case| case.counts(solution));
+                        assert_eq!(in_cases, counting(part) == 1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn ranks_and_sets_correspond() {
     let ranked: Vec<u32> = (0..binomial(12, 5)).map(|rank| combination(rank, 5)).collect();
     assert!(ranked.is_sorted() && ranked.iter().all(|bits| bits.count_ones() == 5));

@@ -152,7 +152,9 @@ pub(super) struct LowerHalf {
     last: LastRows,
     /// The columns whose queens can decide on the group of a state, one bit each, or 0.
     decisive: [u32; 2],
-    /// True if the queen of the first row must stand on the right.
+    /// The columns that the queen of the first row may have.
+    first_columns: u32,
+    /// True if it must stand on the right.
     right_only: bool,
     /// The partial placements that are not yet completed, with the number of their rows.
     open: Vec<(usize, Partial)>,
@@ -208,8 +210,8 @@ impl LowerHalf {
     /// Prepares the lower half of a family, with tables of at most `table_rows`.
     pub(super) fn new(family: &SetFamily, table_rows: usize) -> Self {
         let rows = family.lower();
-        // Rules depend on the queen of the first row.
-        let leading = family.rule() != SetRule::Any;
+        // Rules and parts of sets depend on the queen of the first row.
+        let leading = !rows.is_empty();
         let last = LastRows::new(family.n(), rows, Some(family.gap()), table_rows, leading);
         Self {
             first: rows[..last.first].to_vec(),
@@ -218,6 +220,7 @@ impl LowerHalf {
                 SetRule::NearerColumn => [1 << (family.n() / 2), 0],
                 SetRule::BothBelow => family.centre().map(|column| 1 << column),
             },
+            first_columns: 0,
             right_only: false,
             open: Vec::new(),
             inner_rows: PartRows::new(&last.inner),
@@ -240,6 +243,7 @@ impl LowerHalf {
             group: ANY_SIDE,
             decisive: None,
         };
+        self.first_columns = set.first;
         self.right_only = set.right_only;
         self.open.clear();
         self.open.push((0, start));
@@ -274,7 +278,7 @@ impl LowerHalf {
     /// count.
     #[inline(always)]
     fn with_queen(&self, mut partial: Partial, row: usize, column: usize) -> Option<Partial> {
-        if row == 0 && self.family.rule() != SetRule::Any {
+        if row == 0 {
             partial = self.ruled(partial, column)?;
         }
         let queen = 1u32 << column;
@@ -299,7 +303,7 @@ impl LowerHalf {
     fn ruled(&self, mut start: Partial, column: usize) -> Option<Partial> {
         let family = &self.family;
         let is_right = family.is_right(column);
-        if self.right_only && !is_right {
+        if self.first_columns >> column & 1 == 0 || (self.right_only && !is_right) {
             return None;
         }
         match family.rule() {

@@ -19,20 +19,30 @@ fn here() -> impl Iterator<Item = Instructions> {
 }
 
 fn decompose(problem: &Problem) -> Decomposition {
-    let job = Job::new(problem.clone(), Scheme::ColumnSets, None, 1);
+    decompose_to(problem, 0)
+}
+
+/// Decomposes into sets (depth 0) or parts of sets (depth 1).
+fn decompose_to(problem: &Problem, depth: usize) -> Decomposition {
+    let job = Job::new(problem.clone(), Scheme::ColumnSets, Some(depth), 1);
     Decomposition::new(job.expect("queens on a small board"))
 }
 
 /// Compares every set of a problem and of its mirror image with its definition. Lists are cut where
 /// they have `states`, and tables have at most `rows` rows.
 fn check(problem: &Problem, states: usize, rows: usize) {
+    check_all_of(&decompose(problem), states, rows);
+}
+
+/// Does the same for the sets or parts of a decomposition.
+fn check_all_of(itself: &Decomposition, states: usize, rows: usize) {
+    let problem = itself.job().problem();
     let solutions = solutions(problem);
     let mirrored: Vec<Vec<usize>> = solutions
         .iter()
         .map(|solution| solution.iter().map(|col| problem.n() - 1 - col).collect())
         .collect();
-    let itself = decompose(problem);
-    for (decomposition, solutions) in [(&itself, &solutions), (&itself.mirrored(), &mirrored)] {
+    for (decomposition, solutions) in [(itself, &solutions), (&itself.mirrored(), &mirrored)] {
         for instructions in here() {
             let mut thirds = 0;
             let counter = |family: &SetFamily| {
@@ -71,6 +81,16 @@ fn all_sizes_of_tables_have_the_same_counts() {
     for (n, rows) in [(6, 1), (7, 1), (8, 1), (9, 1), (10, 1), (11, 1), (11, 2), (12, 2), (12, 3)] {
         check(&Problem::empty(Piece::Queen, n), engine::MOST_STATES, rows);
     }
+}
+
+#[test]
+fn every_part_of_a_set_is_counted_like_its_definition() {
+    for n in 0..=9 {
+        let parts = decompose_to(&Problem::empty(Piece::Queen, n), 1);
+        check_all_of(&parts, engine::MOST_STATES, 1 + n % MOST_ROWS);
+    }
+    let corner = Problem::new(Piece::Queen, 9, Vec::new(), vec![Square::new(0, 0)]);
+    check_all_of(&decompose_to(&corner.expect("on the board"), 1), engine::MOST_STATES, MOST_ROWS);
 }
 
 #[test]
