@@ -421,7 +421,10 @@ impl SetFamily {
             cases.push(case);
         };
         if self.rule == SetRule::Any {
-            case(Vec::new(), upper.len()..upper.len(), None);
+            // A placed queen may stand in another part.
+            if lower.first().is_none_or(|row| set.first & row.allowed != 0) {
+                case(Vec::new(), upper.len()..upper.len(), None);
+            }
             return cases;
         }
         let first_lower = lower[0];

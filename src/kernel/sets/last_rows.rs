@@ -89,7 +89,7 @@ impl Part {
     }
 }
 
-/// The queen of the leading row of an outer part, and the rows before it.
+/// A queen of the leading row of a part, together with the queens of the rows before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lead {
     /// The windows of the row after it.
@@ -101,10 +101,12 @@ pub(super) struct Lead {
     pub(super) reach: u64,
 }
 
-/// The queens that the leading row of an outer part may have, by the position of the column.
+/// The queens that the leading row of a part may have, by the position of the column. Without such a
+/// row, the queens of the rows before the part are at position 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leads {
     by_position: [Lead; MOST_LAST_ROWS],
+    /// The mask of the positions with a queen.
     pub(super) open: u32,
 }
 
