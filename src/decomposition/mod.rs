@@ -7,7 +7,7 @@
 //! - A **prefix** is a symmetry case with its first few open rows filled. Prefixes are numbered
 //!   from 0 in a fixed order, so `(job, index)` denotes the same subproblem on every machine.
 //! - A **column set** is the subproblem of another scheme: the columns of the queens in the upper
-//!   half of the board. There, sets have the numbers of prefixes.
+//!   half of the board. There, sets or parts of sets have the numbers of prefixes.
 //! - A **unit** is a contiguous range of prefixes: the amount of work that is leased and recorded.
 //!   It is divided into at most 32 **sub-ranges**, whose sums can be checked individually.
 //! - An **image** of a decomposition is the same set of units with left and right exchanged.

@@ -12,7 +12,7 @@ use crate::board::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetNumbers {
     families: Vec<SetFamily>,
-    /// Whether the numbers denote parts of sets.
+    /// True if the numbers denote parts of sets.
     in_parts: bool,
     /// The numbers of all families before each one, followed by the total.
     first: Vec<u64>,

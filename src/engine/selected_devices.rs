@@ -10,9 +10,9 @@ use crate::kernel::KernelKind;
 /// The devices that count.
 #[derive(Debug)]
 pub(super) struct SelectedDevices {
-    /// Whether the CPU counts.
+    /// True if the CPU counts.
     pub(super) cpu: bool,
-    /// Whether to look for GPUs if the count is long enough for them to pay off.
+    /// True if GPUs are looked for, provided that the count is long enough for them to pay off.
     pub(super) discover: bool,
     /// The devices to open at the start.
     pub(super) opened: Vec<Device>,

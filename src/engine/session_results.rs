@@ -1,4 +1,4 @@
-//! What was counted in a session: the units of each kernel, and the partial results of others.
+//! The results of a session: the units of each kernel, and the partial results of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
