@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::Failure;
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
-use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
-use crate::engine::{CountOptions, DeviceChoice};
+use crate::decomposition::{
+    Decomposition, Job, MAX_COUNT_SIZE, Scheme, Subproblems, UnknownSubproblems,
+};
+use crate::engine::{CountOptions, DeviceChoice, fastest_subproblems, plan_for_campaign};
 use crate::kernel::{KernelKind, UnknownKernel};
 
 /// Squares that are decided in advance.
@@ -84,6 +86,33 @@ impl CpuArgs {
     pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
         CountOptions { kernel: self.kernel.0, threads: self.threads, devices }
     }
+}
+
+/// The choice of the subproblems of a plan.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct SubproblemsArgs {
+    /// The subproblems of the units: auto (those that are faster on CPUs), prefixes (for CPUs and
+    /// GPUs) or column-sets (for CPUs; for large boards of queens).
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = subproblems)]
+    subproblems: SubproblemsChoice,
+}
+
+impl SubproblemsArgs {
+    /// Divides a problem into the units of a plan.
+    pub(super) fn plan(self, problem: &Problem) -> Result<Decomposition, Failure> {
+        let chosen = self.subproblems.0;
+        let kind = chosen.unwrap_or_else(|| fastest_subproblems(problem));
+        plan_for_campaign(problem, kind).map_err(Failure::usage)
+    }
+}
+
+/// The choice of a kind of subproblem; `None` for auto.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SubproblemsChoice(pub(super) Option<Subproblems>);
+
+/// Parses the name of a kind of subproblem, or auto.
+pub(super) fn subproblems(text: &str) -> Result<SubproblemsChoice, UnknownSubproblems> {
+    Ok(SubproblemsChoice(if text == "auto" { None } else { Some(text.parse()?) }))
 }
 
 /// The choice of a kernel; `None` for auto.

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::Board;
+use super::args::{Board, SubproblemsArgs};
 use super::plan::parts;
 use super::{Exit, Failure, print};
 use crate::atomic_file::{self, AtomicFile};
 use crate::batch::{Htcondor, Kubernetes, PlanFile, Slurm, TaskSettings};
-use crate::engine::plan_for_campaign;
 use crate::report::counted;
 
 /// The arguments that all batch systems share.
@@ -20,6 +19,8 @@ use crate::report::counted;
 pub(super) struct Common {
     #[command(flatten)]
     board: Board,
+    #[command(flatten)]
+    subproblems: SubproblemsArgs,
     /// The number of parts to split the count into, one per task; fewer if the count has fewer
     /// units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
@@ -130,7 +131,7 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
 impl Common {
     fn start(&self, program: &str) -> Result<ScriptWriter, Failure> {
         let problem = self.board.problem()?;
-        let plan = PlanFile::new(plan_for_campaign(&problem).map_err(Failure::usage)?, self.units);
+        let plan = PlanFile::new(self.subproblems.plan(&problem)?, self.units);
         let folder = self.out.clone().unwrap_or_else(|| format!("nqueens-{}", problem.n()).into());
         fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| unusable(&folder, &error))?;

@@ -14,9 +14,9 @@ use super::{Exit, Failure, note};
 use crate::board::Problem;
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{self, BoundAddress, ConnectionLimits, Notify};
-use crate::cluster::protocol::{Address, Security};
+use crate::cluster::protocol::{Address, Security, v1};
 use crate::cluster::worker::{self, WorkerOptions};
-use crate::engine::{DeviceChoice, DeviceName};
+use crate::engine::{DeviceChoice, DeviceName, has_gpu};
 use crate::report::job_name;
 
 /// Run a coordinator and several workers on this machine, to try a campaign.
@@ -130,9 +130,12 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let address: Address = address.to_string().parse().map_err(Failure::usage)?;
     let coordinator = Coordinator::to(address.clone(), &Security::Plain)?;
     let workers = start_workers(args, &address, &folder, &stopped);
+    let mut request = request(problem, 0);
+    if has_gpu(problem, &args.device) {
+        request.set_subproblems(v1::Subproblems::Prefixes);
+    }
     let counted = async {
-        let answer =
-            coordinator.call(coordinator.link.operations().submit(request(problem, 0))).await?;
+        let answer = coordinator.call(coordinator.link.operations().submit(request)).await?;
         wait_for(&coordinator, &job_name(&answer.job)).await
     };
     let outcome = tokio::select! {

@@ -103,7 +103,9 @@ impl From<CountError> for Failure {
             CountError::Device(
                 DeviceError::QueensOnly(_)
                 | DeviceError::KernelWithoutCpu
-                | DeviceError::AnotherScheme(_),
+                | DeviceError::AnotherScheme(_)
+                | DeviceError::AnotherPlan(_)
+                | DeviceError::ColumnSets,
             ) => Exit::Usage,
             CountError::DeviceFault(..)
             | CountError::Device(

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::args::Board;
+use super::args::{Board, SubproblemsArgs};
 use super::{Exit, Failure, print};
 use crate::batch::{MOST_PARTS, PlanFile};
-use crate::engine::plan_for_campaign;
 use crate::report::counted;
 
 /// Split a count into K parts for your own scheduler.
@@ -19,6 +18,8 @@ use crate::report::counted;
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
+    #[command(flatten)]
+    subproblems: SubproblemsArgs,
     /// The number of parts to split the count into; fewer if the count has fewer units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
@@ -51,7 +52,8 @@ pub(super) fn parts(text: &str) -> Result<NonZeroU64, String> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.board.problem()?;
-    let plan = PlanFile::new(plan_for_campaign(&problem).map_err(Failure::usage)?, args.units);
+    let planned = args.subproblems.plan(&problem)?;
+    let plan = PlanFile::new(planned, args.units);
     plan.write(&args.out)?;
     let (units, parts) = (plan.decomposition().units(), plan.parts().get());
     let text = if args.json {

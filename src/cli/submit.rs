@@ -10,7 +10,7 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{DecidedSquares, board_size};
+use super::args::{DecidedSquares, SubproblemsChoice, board_size, subproblems};
 use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
@@ -18,6 +18,7 @@ use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
+use crate::decomposition::Subproblems;
 use crate::engine::usual_campaign_time;
 use crate::kernel::KernelKind;
 use crate::proof::{self, LARGEST_FILE, Meter};
@@ -103,6 +104,11 @@ struct CountArgs {
     /// opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
+    /// The subproblems of the units: auto (as submitted before, or those that are faster on the
+    /// workers that the coordinator knows), prefixes (for CPUs and GPUs) or column-sets (for CPUs;
+    /// for large boards of queens).
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = subproblems)]
+    subproblems: SubproblemsChoice,
     /// The priority. Jobs of higher priority are counted first; among equals, those submitted
     /// first.
     #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
@@ -126,6 +132,9 @@ struct Submitted {
     known: bool,
     state: &'static str,
     priority: i32,
+    /// Absent for a proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subproblems: Option<&'static str>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -242,9 +251,11 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
 
 async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     let coordinator = args.remote.connect().await?;
-    let answer = coordinator
-        .call(coordinator.link.operations().submit(request(problem, args.priority)))
-        .await?;
+    let request = v1::SubmitRequest {
+        subproblems: args.subproblems.0.map_or(v1::Subproblems::Unspecified, Into::into).into(),
+        ..request(problem, args.priority)
+    };
+    let answer = coordinator.call(coordinator.link.operations().submit(request)).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if answer.known && answer.priority != args.priority {
         note(&format!(
@@ -253,7 +264,7 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
         ));
     }
     if answer.state() == v1::JobState::Running {
-        note_long(&coordinator, problem).await;
+        note_long(&coordinator, problem, answer.subproblems()).await;
     }
     if args.wait {
         let verb = if answer.known { "was submitted before and is" } else { "is" };
@@ -265,13 +276,15 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
 }
 
 /// Prints a note on the time of a long count, by the workers that the coordinator knows.
-async fn note_long(coordinator: &Coordinator, problem: &Problem) {
+async fn note_long(coordinator: &Coordinator, problem: &Problem, units: v1::Subproblems) {
     const LONG_S: f64 = 600.0;
     // Without an answer there is no note; the job is submitted all the same.
     let Ok(answer) = coordinator.link.operations().workers(v1::WorkersRequest {}).await else {
         return;
     };
     let workers = answer.into_inner().workers;
+    // A coordinator of an earlier version does not say, and counts prefixes.
+    let subproblems = Option::from(units).unwrap_or(Subproblems::Prefixes);
     let counting =
         workers.iter().filter(|worker| worker.quarantined.is_empty() && !worker.draining);
     let devices = counting.flat_map(|worker| &worker.devices);
@@ -279,7 +292,8 @@ async fn note_long(coordinator: &Coordinator, problem: &Problem) {
         .filter(|device| device.fault.is_empty())
         .filter_map(|device| Some((device.kernel.parse().ok()?, device.capacity)))
         .collect();
-    if let Some(seconds) = usual_campaign_time(problem, &cpus).filter(|s| *s >= LONG_S) {
+    if let Some(seconds) = usual_campaign_time(problem, subproblems, &cpus).filter(|s| *s >= LONG_S)
+    {
         let threads: u32 = cpus.iter().map(|(_, threads)| threads).sum();
         note(&format!(
             "this will take roughly {} on {} of the workers now connected, by the usual rate of their kernels; nqueens status shows the time left once units are counted",
@@ -293,7 +307,8 @@ async fn note_long(coordinator: &Coordinator, problem: &Problem) {
 fn print_submitted(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
     let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
     let text = if json {
-        let submitted = Submitted { job: job.to_owned(), known, state, priority };
+        let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
+        let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
         serde_json::to_string(&submitted).expect("strings serialise")
     } else if known {
         format!("job {job} was submitted before and is {state}")
@@ -318,6 +333,7 @@ pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
         placed: squares(problem.placed()),
         blocked: squares(problem.blocked()),
         priority,
+        ..v1::SubmitRequest::default()
     }
 }
 

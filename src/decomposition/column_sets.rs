@@ -82,9 +82,9 @@ pub struct ColumnSet {
     pub upper: u32,
     /// The columns of the lower half's queens.
     pub lower: u32,
-    /// The columns of them that the queen of the first lower row may have: all, or one if the set is
-    /// counted in parts.
-    pub first: u32,
+    /// The columns of them that the queens of the first and the second lower row may have: all, or
+    /// one if the set is counted in parts.
+    pub first_rows: [u32; 2],
     /// The weight of each placement, in thirds of a solution.
     pub weight: Thirds,
     /// True if the queen of the first lower row must stand in the right half of its row: the set is
@@ -281,7 +281,7 @@ impl SetFamily {
         let image = |set: u32| self.image.row(self.n(), set);
         let set = |weight, right_only| {
             let (upper, lower) = (image(upper), image(lower));
-            Some(ColumnSet { upper, lower, first: lower, weight, right_only })
+            Some(ColumnSet { upper, lower, first_rows: [lower; 2], weight, right_only })
         };
         match self.rule {
             SetRule::NearerColumn | SetRule::BothBelow if upper <= mirror(upper) => {
@@ -310,20 +310,25 @@ impl SetFamily {
         }
     }
 
-    /// Returns the number of parts of a set, one for each column of the lower half.
-    pub(super) fn parts(&self) -> u64 {
-        self.lower.len().max(1) as u64
+    /// Returns the number of parts of a set with `queens` queens, at most 2, one in each of the
+    /// first lower rows: one part for each choice of columns, of which some may be the same.
+    pub(super) fn parts(&self, queens: usize) -> u64 {
+        (self.lower.len().max(1) as u64).pow(queens as u32)
     }
 
-    /// Returns a part of a set: the placements with the queen of the first lower row in one column
-    /// of the set. `part` is below [`Self::parts`]. Returns `None` if the set is the image of another
-    /// one.
-    pub(super) fn part(&self, rank: u64, part: u64) -> Option<ColumnSet> {
-        let set = self.set(rank)?;
+    /// Returns a part of a set: the placements with each of the first `queens` lower queens in one
+    /// column of the set. `part` is below [`Self::parts`]. Returns `None` if the set is the image of
+    /// another one.
+    pub(super) fn part(&self, rank: u64, queens: usize, mut part: u64) -> Option<ColumnSet> {
+        let mut set = self.set(rank)?;
         let image = |mask: u32| self.image.row(self.n(), mask);
-        // Parts have the same numbers in the mirror image.
-        let column = columns_of(image(set.lower)).nth(part as usize);
-        Some(ColumnSet { first: column.map_or(0, |column| image(1 << column)), ..set })
+        for row in set.first_rows.iter_mut().take(queens) {
+            // Parts have the same numbers in the mirror image.
+            let column = columns_of(image(set.lower)).nth((part % self.parts(1)) as usize);
+            *row = column.map_or(0, |column| image(1 << column));
+            part /= self.parts(1);
+        }
+        Some(set)
     }
 
     /// Returns the weights that sets of this family can have.
@@ -352,7 +357,7 @@ impl SetFamily {
         if self.centre_queen.is_some_and(|queen| columns[queen.row] != queen.col)
             || !in_half(&self.upper, set.upper)
             || !in_half(&self.lower, set.lower)
-            || self.lower.first().is_some_and(|row| set.first >> columns[row.row] & 1 == 0)
+            || in_first_rows(&self.lower, set).any(|(row, open)| open >> columns[row.row] & 1 == 0)
         {
             return false;
         }
@@ -406,9 +411,7 @@ impl SetFamily {
             let Some(mut case) = SymmetryCase::new(&self.problem, set.weight, block, rows) else {
                 return;
             };
-            if let Some(row) = lower.first() {
-                case.restrict(row.row, set.first & row.allowed);
-            }
+            in_first_rows(lower, set).for_each(|(row, open)| case.restrict(row.row, open));
             for (half, columns) in [(upper, set.upper), (lower, set.lower)] {
                 for (distance, row) in half.iter().enumerate() {
                     let hidden = match hidden {
@@ -422,13 +425,13 @@ impl SetFamily {
         };
         if self.rule == SetRule::Any {
             // A placed queen may stand in another part.
-            if lower.first().is_none_or(|row| set.first & row.allowed != 0) {
+            if in_first_rows(lower, set).all(|(_, open)| open != 0) {
                 case(Vec::new(), upper.len()..upper.len(), None);
             }
             return cases;
         }
         let first_lower = lower[0];
-        for below in columns_of(set.first & first_lower.allowed) {
+        for below in columns_of(set.first_rows[0] & first_lower.allowed) {
             if set.right_only && !self.is_right(below) {
                 continue;
             }
@@ -456,6 +459,14 @@ impl SetFamily {
         }
         cases
     }
+}
+
+/// Returns the first lower rows with the columns that the family and `set` allow there.
+fn in_first_rows<'a>(
+    lower: &'a [HalfRow],
+    set: &'a ColumnSet,
+) -> impl Iterator<Item = (&'a HalfRow, u32)> {
+    lower.iter().zip(set.first_rows).map(|(row, open)| (row, open & row.allowed))
 }
 
 /// Returns the columns of `row` that the problem and a queen in the centre leave open. In the row

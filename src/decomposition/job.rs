@@ -115,7 +115,9 @@ impl Job {
         }
         let depth = match scheme {
             Scheme::Whole => 0,
-            Scheme::ColumnSets => depth.unwrap_or_else(|| set_depth(problem.n())).min(1),
+            Scheme::ColumnSets => {
+                depth.unwrap_or_else(|| set_depth(problem.n())).min(most_set_depth(problem.n()))
+            }
             _ => depth.unwrap_or_else(|| default_depth(problem.n())).min(MAX_PREFIX_ROWS),
         };
         Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
@@ -137,7 +139,8 @@ impl Job {
     }
 
     /// Returns the number of rows that a prefix fills, including its symmetry case's block. For
-    /// column sets it is 0, or 1 if the numbers denote parts of sets, with one queen each.
+    /// column sets it is the number of queens of a part: 0 if the numbers denote whole sets, and at
+    /// most 2.
     pub const fn depth(&self) -> usize {
         self.depth
     }
@@ -177,9 +180,19 @@ const fn default_depth(n: usize) -> usize {
 }
 
 /// Returns the depth of column sets: from n = 26 on a set takes seconds or minutes, so it is counted
-/// in parts.
+/// in parts, each of which takes seconds.
 const fn set_depth(n: usize) -> usize {
-    if n >= 26 { 1 } else { 0 }
+    match n {
+        0..=25 => 0,
+        26..=27 => 1,
+        _ => 2,
+    }
+}
+
+/// Returns the greatest depth of column sets. Kernels fill the second lower row by itself only if
+/// there are more than ten lower rows (see `kernel::sets`).
+const fn most_set_depth(n: usize) -> usize {
+    if n >= 22 { 2 } else { 1 }
 }
 
 /// Writes the canonical text of a job. It includes everything that determines which subproblem an

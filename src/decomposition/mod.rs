@@ -21,11 +21,12 @@
 //! use nqueens::board::{Piece, Problem};
 //! use nqueens::engine::plan_for_campaign;
 //! use nqueens::kernel::{KernelKind, count_range};
-//! use nqueens::decomposition::{Decomposition, Job};
+//! use nqueens::decomposition::{Decomposition, Job, Subproblems};
 //! use nqueens::tally::Tally;
 //!
 //! // A job is a line of text; every machine makes the same units of it.
-//! let text = plan_for_campaign(&Problem::empty(Piece::Queen, 10))?.job().to_string();
+//! let problem = Problem::empty(Piece::Queen, 10);
+//! let text = plan_for_campaign(&problem, Subproblems::Prefixes)?.job().to_string();
 //! let units = Decomposition::new(text.parse::<Job>()?);
 //!
 //! // Each unit is counted by itself, here every second one as its mirror image, and all are
@@ -51,6 +52,7 @@ mod limits;
 mod prefixes;
 mod set_numbers;
 mod special_schemes;
+mod subproblems;
 mod symmetry_case;
 
 pub use attack_state::{AttackState, columns_of, full_row};
@@ -62,6 +64,7 @@ pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;
 pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
+pub use subproblems::{Subproblems, UnknownSubproblems};
 pub use symmetry_case::{CentreRule, SymmetryCase};
 
 /// The maximum number of rows that a prefix fills beyond its symmetry case's block.

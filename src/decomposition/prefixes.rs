@@ -91,7 +91,7 @@ impl Decomposition {
             }
         };
         let sets =
-            (job.scheme() == Scheme::ColumnSets).then(|| SetNumbers::new(problem, job.depth() > 0));
+            (job.scheme() == Scheme::ColumnSets).then(|| SetNumbers::new(problem, job.depth()));
         let mut first = vec![0];
         let mut total = 0u64;
         for case in &cases {

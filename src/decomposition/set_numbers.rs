@@ -12,23 +12,23 @@ use crate::board::Problem;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetNumbers {
     families: Vec<SetFamily>,
-    /// True if the numbers denote parts of sets.
-    in_parts: bool,
+    /// The number of queens of the parts that the numbers denote: 0 for whole sets.
+    queens: usize,
     /// The numbers of all families before each one, followed by the total.
     first: Vec<u64>,
 }
 
 impl SetNumbers {
-    /// Numbers the sets of a problem of queens, or their parts; other pieces have none.
-    pub(super) fn new(problem: &Arc<Problem>, in_parts: bool) -> Self {
+    /// Numbers the sets of a problem of queens, or their parts with this number of queens, at most 2;
+    /// other pieces have none.
+    pub(super) fn new(problem: &Arc<Problem>, queens: usize) -> Self {
         let families = families(problem).unwrap_or_default();
         let mut first = vec![0];
         for family in &families {
-            // At most 2^32 sets of at most 16 parts.
-            let parts = if in_parts { family.parts() } else { 1 };
-            first.push(first[first.len() - 1] + family.sets() * parts);
+            // At most 2^32 sets of at most 256 parts.
+            first.push(first[first.len() - 1] + family.sets() * family.parts(queens));
         }
-        Self { families, in_parts, first }
+        Self { families, queens, first }
     }
 
     /// Returns the mirror image, whose sets have the same numbers.
@@ -52,12 +52,9 @@ impl SetNumbers {
         let place = scattered(number, self.sets());
         let family = self.first.partition_point(|&first| first <= place).checked_sub(1)?;
         let (family, place) = (self.families.get(family)?, place - self.first[family]);
-        let set = if self.in_parts {
-            family.part(place / family.parts(), place % family.parts())
-        } else {
-            family.set(place)
-        };
-        Some((family, set?))
+        let parts = family.parts(self.queens);
+        let set = family.part(place / parts, self.queens, place % parts)?;
+        Some((family, set))
     }
 }
 
@@ -99,7 +96,7 @@ mod tests {
     fn the_numbers_denote_every_set_of_every_family_once() {
         for n in 0..=9 {
             let problem = Arc::new(Problem::empty(Piece::Queen, n));
-            let numbers = SetNumbers::new(&problem, false);
+            let numbers = SetNumbers::new(&problem, 0);
             let numbered: Vec<String> = (0..numbers.sets())
                 .filter_map(|number| numbers.set(number))
                 .map(|(family, set)| format!("{:?} {set:?}", family.rule()))

@@ -25,7 +25,7 @@ use super::unit_store::UnitStore;
 use super::workers::{BatchSizing, Workers};
 use crate::board::{Piece, Problem};
 use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, FinishedUnit, PartialUnits};
-use crate::decomposition::Decomposition;
+use crate::decomposition::{Decomposition, Scheme};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
 
@@ -135,8 +135,12 @@ impl CountTask {
         let fastest = || KernelKind::fastest_for(job.scheme(), problem.piece());
         let kernel = options.kernel.unwrap_or_else(fastest);
         kernel.build(problem.piece())?;
-        if kernel.scheme(problem) != job.scheme() {
-            return Err(DeviceError::AnotherScheme(kernel).into());
+        if job.scheme() == Scheme::ColumnSets {
+            if options.devices.has_adapters() {
+                return Err(DeviceError::ColumnSets.into());
+            }
+        } else if kernel.scheme(problem) != job.scheme() {
+            return Err(DeviceError::AnotherPlan(kernel).into());
         }
         let mut checkpoint = Checkpoint::open(path)?;
         match checkpoint.job().cloned() {

@@ -55,6 +55,14 @@ pub enum DeviceError {
         "--kernel {0} uses a decomposition that GPUs cannot count; choose another kernel, or --device cpu"
     )]
     AnotherScheme(crate::kernel::KernelKind),
+    /// A kernel was chosen that cannot count the subproblems of a plan.
+    #[error("--kernel {0} cannot count the subproblems of this plan; use --kernel auto")]
+    AnotherPlan(crate::kernel::KernelKind),
+    /// A GPU was chosen for a plan with column sets.
+    #[error(
+        "GPUs do not count the column sets of this plan; use --device cpu, or make a plan with --subproblems prefixes"
+    )]
+    ColumnSets,
     /// A CPU kernel was chosen, but the CPU does not count.
     #[error("--kernel selects a CPU kernel, but --device excludes the CPU; add cpu to the devices")]
     KernelWithoutCpu,

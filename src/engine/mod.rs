@@ -1,6 +1,7 @@
 //! Whole jobs: units on every core and device, estimates, progress.
 
 mod calibration;
+mod campaign_plan;
 mod count;
 mod count_task;
 mod cpu_thread;
@@ -18,6 +19,7 @@ mod unit_store;
 mod workers;
 
 pub use calibration::TimeForecast;
+pub use campaign_plan::{fastest_subproblems, plan_for_campaign, usual_campaign_time};
 pub use count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count};
 pub use count_task::CountTask;
 pub use devices::{Device, find_devices, find_every_device};
@@ -27,6 +29,7 @@ pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 pub(crate) use kernels::{KernelPreference, known_answers};
 pub use part::JobPart;
 pub use progress::CountProgress;
-pub use unit_size::{plan_for_campaign, usual_campaign_time};
+#[cfg(feature = "cluster")]
+pub(crate) use unit_size::has_gpu;
 #[cfg(feature = "cluster")]
 pub(crate) use workers::{BatchSizing, check_on_cpu, wait_for_devices};

@@ -7,7 +7,7 @@ use super::count::{CountError, CountOptions};
 use super::devices::{DeviceChoice, find_devices};
 use super::estimate::{Forecast, forecast};
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Job, JobError, Scheme, SetFamily};
+use crate::decomposition::{Decomposition, Job, Scheme, SetFamily};
 use crate::kernel::KernelKind;
 
 /// Returns the job with units of one prefix, and the kernel to count it.
@@ -32,7 +32,7 @@ fn fastest_kernel(problem: &Problem, devices: &DeviceChoice) -> KernelKind {
 
 /// Returns whether the decided squares of a problem of queens leave so little to search that the
 /// time for all column sets, however little each of them has, would dominate.
-fn is_too_small_for_sets(problem: &Problem) -> bool {
+pub(super) fn is_too_small_for_sets(problem: &Problem) -> bool {
     /// The empty board of size 18 has 180,000.
     const LEAST_NODES_PER_SET: f64 = 20_000.0;
     if problem.is_empty() {
@@ -56,7 +56,7 @@ pub(super) const fn is_worth_a_gpu(problem: &Problem) -> bool {
 }
 
 /// Returns whether a GPU takes part in a count on these devices.
-pub(super) fn has_gpu(problem: &Problem, devices: &DeviceChoice) -> bool {
+pub(crate) fn has_gpu(problem: &Problem, devices: &DeviceChoice) -> bool {
     match devices {
         DeviceChoice::Auto => {
             cfg!(feature = "gpu")
@@ -76,8 +76,11 @@ const SEED: u64 = 2026;
 /// The minimum number of units of a job, if it has as many prefixes: enough for some dozens of
 /// threads.
 pub(super) const FEWEST_UNITS: u64 = 64;
-/// The maximum number of units of a job: a checkpoint of some megabytes.
-const MOST_UNITS: u64 = 1 << 16;
+/// The number of units beyond which units take longer than a second: a checkpoint of some megabytes.
+const MANY_UNITS: u64 = 1 << 16;
+/// The maximum number of units of a job. In longer jobs units take longer, but their checkpoints
+/// have partial results.
+const MOST_UNITS: u64 = 1 << 20;
 
 /// Returns the approximate number of nodes (placements without look-ahead) that one thread makes a
 /// second. It determines the unit size, and predicts the time left until there is a measurement.
@@ -96,48 +99,16 @@ pub(super) const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     }
 }
 
-/// Divides `problem` into units for many machines, identically on each: a unit takes about a second
-/// of one thread with the fastest kernel, or more in jobs that would otherwise have over a million
-/// units.
-///
-/// # Errors
-/// The board is too large.
-pub fn plan_for_campaign(problem: &Problem) -> Result<Decomposition, JobError> {
-    const UNIT_S: f64 = 1.25;
-    const MOST_UNITS: u64 = 1_000_000;
-    let job = Job::new(problem.clone(), Scheme::best(problem), None, 1)?;
-    let decomposition = Decomposition::new(job);
-    // Not the kernel of this machine: the units must not depend on where they were planned.
-    let kernel = KernelKind::Avx512;
-    let units = forecast_if_long(&decomposition, kernel).map_or(FEWEST_UNITS, |forecast| {
-        let nodes = forecast.nodes(0..decomposition.prefixes());
-        // The cast saturates.
-        ((nodes / usual_nodes_per_s(kernel) / UNIT_S) as u64).clamp(FEWEST_UNITS, MOST_UNITS)
-    });
-    let size = decomposition.prefixes().div_ceil(units);
-    Ok(decomposition.with_unit_prefixes(size))
-}
-
-/// Returns the seconds that a campaign needs for a count by the usual rates of its workers' kernels,
-/// each with the number of its threads; `None` for other pieces, for boards that are too large, and
-/// without a thread.
-pub fn usual_campaign_time(problem: &Problem, workers: &[(KernelKind, u32)]) -> Option<f64> {
-    let rates =
-        workers.iter().map(|(kernel, threads)| usual_nodes_per_s(*kernel) * f64::from(*threads));
-    let nodes_per_s: f64 = rates.sum();
-    let job = Job::new(problem.clone(), Scheme::best(problem), None, 1).ok()?;
-    let decomposition = Decomposition::new(job);
-    let nodes = forecast_of_prefixes(&decomposition)?.nodes(0..decomposition.prefixes());
-    (nodes_per_s > 0.0).then(|| nodes / nodes_per_s)
-}
-
-/// Returns the number of units for a job with this many nodes: a unit takes a second, or more in
-/// very long jobs, and less where many threads would otherwise wait for the last units.
+/// Returns the number of units for a job with this many nodes: a unit takes a second, up to ten
+/// seconds in jobs of days, more in very long jobs, and less where many threads would otherwise wait
+/// for the last units.
 pub(super) fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
     const UNITS_PER_THREAD: u64 = 16;
+    const LONG_UNIT_S: u64 = 10;
     // The cast saturates.
     let a_second_each = (nodes / usual_nodes_per_s(kernel)) as u64;
-    a_second_each.max(threads.get() as u64 * UNITS_PER_THREAD).clamp(FEWEST_UNITS, MOST_UNITS)
+    let units = a_second_each.min(MANY_UNITS.max(a_second_each / LONG_UNIT_S));
+    units.max(threads.get() as u64 * UNITS_PER_THREAD).clamp(FEWEST_UNITS, MOST_UNITS)
 }
 
 /// Returns the forecast of a queens job, if the job is long enough that some milliseconds for the

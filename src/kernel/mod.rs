@@ -25,7 +25,9 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::board::{Piece, Problem};
-use crate::decomposition::{ColumnSet, Decomposition, Prefix, Scheme, SetFamily, SymmetryCase};
+use crate::decomposition::{
+    ColumnSet, Decomposition, MAX_COUNT_SIZE, Prefix, Scheme, SetFamily, SymmetryCase,
+};
 use crate::tally::{Parts, Tally, TallyError};
 
 /// A kernel that counts the completions of prefixes and the placements of column sets.
@@ -255,15 +257,27 @@ impl KernelKind {
     /// search is better counted by [`Self::fastest`].
     pub fn fastest_on_cpu(problem: &Problem) -> Self {
         let sets = Self::fastest_for_sets();
-        let least = match (sets, Scheme::best(problem)) {
+        if sets.is_fastest_for(problem) { sets } else { Self::fastest(problem.piece()) }
+    }
+
+    /// Returns whether this kernel for column sets is faster on boards like `problem` than the
+    /// kernel for prefixes with the same instructions.
+    pub fn is_fastest_for(self, problem: &Problem) -> bool {
+        let least = match (self, Scheme::best(problem)) {
             (Self::Sets, _) => 14,
             (_, Scheme::CentreCross) => 18,
             _ => 16,
         };
-        if problem.piece() == Piece::Queen && problem.n() >= least {
-            sets
-        } else {
-            Self::fastest(problem.piece())
+        let is_counted = problem.piece() == Piece::Queen && problem.n() <= MAX_COUNT_SIZE;
+        self.is_for_sets() && is_counted && problem.n() >= least
+    }
+
+    /// Returns the kernel for column sets with the instructions of this kernel.
+    pub const fn for_sets(self) -> Self {
+        match self {
+            Self::Avx512 | Self::SetsAvx512 => Self::SetsAvx512,
+            Self::Avx2 | Self::SetsAvx2 => Self::SetsAvx2,
+            _ => Self::Sets,
         }
     }
 
@@ -301,7 +315,8 @@ impl KernelKind {
         }
         if let Some(instructions) = self.instructions() {
             let other = Self::fastest(piece).build(piece)?;
-            return Ok(Box::new(sets::SetKernel::new(instructions, other)));
+            let kernel = sets::SetKernel::new(instructions, other);
+            return Ok(Box::new(kernel.ok_or(KernelError::NotOnThisMachine(self))?));
         }
         Ok(match self {
             Self::Reference => Box::new(reference::Reference),

@@ -16,7 +16,9 @@ use nqueens::cluster::protocol::{Channel, Security, v1};
 use nqueens::decomposition::JobHash;
 use nqueens::tally::{Parts, Residues, Tally};
 use support::seeds::seeds;
-use support::{Coordinator, PATIENCE, Scratch, Worker, authority, printed, solutions, submit};
+use support::{
+    Coordinator, PATIENCE, Scratch, Worker, authority, printed, solutions, submit, submit_by,
+};
 use tonic::Code;
 
 const FAST: [&str; 4] = ["--sync", "1s", "--lease", "5s"];
@@ -301,14 +303,21 @@ async fn two_of_three_lie_alike(seed: u64) {
 #[tokio::test]
 async fn a_worker_that_starts_to_lie_late_changes_no_total() {
     for seed in seeds(1) {
-        one_of_three_lies_late(seed).await;
+        one_of_three_lies_late(seed, v1::Subproblems::Prefixes).await;
     }
 }
 
-async fn one_of_three_lies_late(seed: u64) {
-    let scratch = Scratch::new("hostile-late");
+#[tokio::test]
+async fn a_worker_that_lies_about_column_sets_changes_no_total() {
+    for seed in seeds(1) {
+        one_of_three_lies_late(seed, v1::Subproblems::ColumnSets).await;
+    }
+}
+
+async fn one_of_three_lies_late(seed: u64, subproblems: v1::Subproblems) {
+    let scratch = Scratch::new(&format!("hostile-late-{}", subproblems.as_str_name()));
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.channel(), 12, 0).await;
+    submit_by(&coordinator.channel(), 12, subproblems).await;
     // It starts with the 4th to 8th of its own units, and lies one to three times.
     let (before, most) = (3 + seed % 5, 1 + seed % 3);
     let (mut honestly, mut lies) = (0, 0);

@@ -7,6 +7,7 @@ mod support;
 
 mod anonymous_connections_block_no_one;
 mod campaign_ledger_survives_crashes;
+mod campaigns_count_column_sets;
 mod campaigns_never_lose_or_double_count;
 mod campaigns_survive_process_and_network_faults;
 mod certificates_survive_clock_changes;

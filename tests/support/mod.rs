@@ -312,6 +312,18 @@ pub async fn submit(channel: &Channel, n: u32, priority: i32) -> String {
     answer.job.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Submits the count of an empty board of queens by the given subproblems.
+pub async fn submit_by(
+    channel: &Channel,
+    n: u32,
+    subproblems: v1::Subproblems,
+) -> v1::SubmitResponse {
+    let mut request =
+        v1::SubmitRequest { piece: "queen".into(), n, ..v1::SubmitRequest::default() };
+    request.set_subproblems(subproblems);
+    channel.operations().submit(request).await.expect("submitted").into_inner()
+}
+
 /// Returns the solutions of a job whose units are all done.
 pub fn solutions(job: &v1::JobStatus) -> u128 {
     assert_eq!(job.done, job.units, "units that are missing");

@@ -29,6 +29,7 @@ mod grants;
 mod job;
 mod key;
 mod leases;
+mod outcomes;
 mod queries;
 mod reputation;
 mod reservations;

@@ -1,10 +1,11 @@
-//! The units of a job in memory, at about 90 bytes each.
+//! The units of a job in memory, at a byte each, and about 100 more for those that are done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
+use super::outcomes::Outcomes;
 use super::reputation::OwnerId;
 use crate::tally::Tally;
 
@@ -107,7 +108,7 @@ const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
 #[derive(Debug)]
 pub(super) struct Units {
     status: Vec<UnitStatus>,
-    outcomes: Vec<Option<UnitOutcome>>,
+    outcomes: Outcomes,
     /// Ranges of open units: first unit and length.
     open: BTreeMap<u64, u64>,
     done: u64,
@@ -129,7 +130,7 @@ impl Units {
         let count = usize::try_from(units).unwrap_or(usize::MAX);
         Self {
             status: vec![UnitStatus::Open; count],
-            outcomes: vec![None; count],
+            outcomes: Outcomes::default(),
             open: if units > 0 { BTreeMap::from([(0, units)]) } else { BTreeMap::new() },
             done: 0,
             poisoned: 0,
@@ -160,6 +161,8 @@ impl Units {
             .zip(&self.status)
             .filter(|(_, status)| **status == UnitStatus::Poisoned)
             .map(|(unit, _)| unit)
+            // They are few, or none: do not read all units.
+            .take(self.poisoned as usize)
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -217,12 +220,12 @@ impl Units {
     }
 
     pub(super) fn outcome(&self, unit: u64) -> Option<&UnitOutcome> {
-        self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()
+        self.outcomes.get(unit)
     }
 
     /// Returns the units that are done, with their results.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &UnitOutcome)> {
-        (0..).zip(&self.outcomes).filter_map(|(unit, outcome)| Some((unit, outcome.as_ref()?)))
+        self.outcomes.iter()
     }
 
     fn set(&mut self, unit: u64, status: UnitStatus) {
@@ -341,7 +344,7 @@ impl Units {
         self.set(unit, UnitStatus::Done);
         self.shares.entry(source).or_default().units += 1;
         self.strata.entry((owner, owner_was_new)).or_default().units += 1;
-        self.outcomes[unit as usize] = Some(UnitOutcome {
+        let outcome = UnitOutcome {
             tally: *tally,
             source,
             owner,
@@ -352,19 +355,20 @@ impl Units {
             owner_was_new,
             audited: false,
             self_checked: false,
-        });
+        };
+        self.outcomes.insert(unit, outcome);
         true
     }
 
     /// Removes a result and opens the unit again. Returns the result.
     pub(super) fn void(&mut self, unit: u64) -> Option<UnitOutcome> {
-        let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
+        let slot = self.outcomes.get(unit)?;
         // A tally that was added can be subtracted.
         self.total.subtract(&slot.tally).ok()?;
         let result = *slot;
         self.unconfirm(unit);
         self.change(unit, |outcome| outcome.self_checked = false);
-        let outcome = self.outcomes[unit as usize].take()?;
+        let outcome = self.outcomes.remove(unit)?;
         if let Some(share) = self.shares.get_mut(&outcome.source) {
             share.units -= 1;
         }
@@ -381,7 +385,7 @@ impl Units {
         unit: u64,
         act: impl FnOnce(&mut UnitOutcome),
     ) -> Option<ConfirmationChange> {
-        let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.as_mut()?;
+        let outcome = self.outcomes.get_mut(unit)?;
         let before = *outcome;
         act(outcome);
         let after = *outcome;

@@ -150,12 +150,14 @@ mod tests {
     use super::*;
     use crate::board::{Piece, Problem};
     use crate::cluster::campaign::UnitId;
+    use crate::decomposition::Subproblems;
     use crate::engine::plan_for_campaign;
 
     #[test]
     fn the_arbiter_counts_the_known_totals() {
         for piece in [Piece::Queen, Piece::Rook] {
-            let decomposition = plan_for_campaign(&Problem::empty(piece, 8)).expect("small");
+            let decomposition =
+                plan_for_campaign(&Problem::empty(piece, 8), Subproblems::Prefixes).expect("small");
             let decomposition = Arc::new(decomposition);
             let job = decomposition.job().hash();
             let (sender, receiver) = mpsc::channel();

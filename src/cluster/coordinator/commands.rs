@@ -3,7 +3,8 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::arbiter;
-use super::plan::Planned;
+use super::plan::{PlanContext, Planned};
+use crate::board::Problem;
 use crate::cluster::campaign::{
     JobState, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
 };
@@ -93,6 +94,8 @@ pub(super) enum Request {
     },
     /// Asks whether a check of sub-ranges is reserved for a worker.
     HasReservedCheck(String, ReplySender<bool>),
+    /// Asks for what determines the plan of a problem.
+    PlanContext(Problem, ReplySender<PlanContext>),
     Submit {
         planned: Planned,
         priority: i32,

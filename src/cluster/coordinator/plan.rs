@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::board::Problem;
-use crate::decomposition::{Decomposition, JobError};
-use crate::engine::plan_for_campaign;
+use crate::decomposition::{Decomposition, Job, JobError, Subproblems};
+use crate::engine::{fastest_subproblems, plan_for_campaign};
 
 /// A job that can be submitted.
 #[derive(Clone, Debug)]
@@ -12,7 +12,29 @@ pub(super) struct Planned {
     pub(super) decomposition: Arc<Decomposition>,
 }
 
-/// Plans a problem. This takes seconds for large boards.
-pub(super) fn plan(problem: &Problem) -> Result<Planned, JobError> {
-    Ok(Planned { decomposition: Arc::new(plan_for_campaign(problem)?) })
+/// What the campaign knows that determines the plan of a problem.
+#[derive(Clone, Debug)]
+pub(super) struct PlanContext {
+    /// The job of the same problem that was submitted before.
+    pub(super) known: Option<Job>,
+    /// True if a worker counts on a GPU.
+    pub(super) has_gpu: bool,
+}
+
+/// Plans a problem: with the given subproblems, or as the job that is known, or with those that are
+/// fastest on the devices of the workers. This takes seconds for large boards.
+pub(super) fn plan(
+    problem: &Problem,
+    subproblems: Option<Subproblems>,
+    context: PlanContext,
+) -> Result<Planned, JobError> {
+    let subproblems = match (subproblems, context) {
+        (Some(chosen), _) => chosen,
+        (None, PlanContext { known: Some(job), .. }) => {
+            return Ok(Planned { decomposition: Arc::new(Decomposition::new(job)) });
+        }
+        (None, PlanContext { has_gpu: true, .. }) => Subproblems::Prefixes,
+        (None, _) => fastest_subproblems(problem),
+    };
+    Ok(Planned { decomposition: Arc::new(plan_for_campaign(problem, subproblems)?) })
 }

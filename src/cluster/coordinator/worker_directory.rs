@@ -67,6 +67,13 @@ impl WorkerDirectory {
         self.details.get(worker).cloned().unwrap_or_default()
     }
 
+    /// Returns whether a worker that is not silent counts on a GPU.
+    pub(super) fn have_gpu(&self) -> bool {
+        let heard = self.details.iter().filter(|(name, _)| !self.silent.contains(*name));
+        let mut devices = heard.flat_map(|(_, details)| &details.devices);
+        devices.any(|device| device.id != "cpu" && device.fault.is_empty())
+    }
+
     /// Reports the workers that have not synced for the lifetime of a lease, each once.
     pub(super) fn report_silent(
         &mut self,

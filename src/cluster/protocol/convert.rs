@@ -8,7 +8,7 @@ use crate::cluster::campaign::{
     Assignment, HeldLease, JobState, ResultVerdict, Source, SubRangeSet, SyncRequest, SyncResponse,
     UnitId, UnitResult,
 };
-use crate::decomposition::JobHash;
+use crate::decomposition::{JobHash, Subproblems};
 use crate::tally::{Parts, Residues, Tally};
 
 use super::v1;
@@ -188,6 +188,16 @@ pub mod messages {
         Problem::new(piece, n, placed, blocked).map_err(|e| Malformed::Problem(e.to_string()))
     }
 
+    /// Returns the subproblems that a submission chooses, or `None` for those that the coordinator
+    /// chooses.
+    ///
+    /// # Errors
+    /// A value of another version of the protocol.
+    pub fn subproblems(request: &v1::SubmitRequest) -> Result<Option<Subproblems>, Malformed> {
+        let known = v1::Subproblems::try_from(request.subproblems);
+        known.map(Into::into).map_err(|_| Malformed::Range("the kind of subproblems"))
+    }
+
     /// Returns a worker's sync request; the call's credentials determine the worker.
     ///
     /// # Errors
@@ -330,6 +340,25 @@ impl From<ResultVerdict> for v1::Verdict {
             ResultVerdict::StaleJob => Self::StaleJob,
             ResultVerdict::Refused => Self::Refused,
             ResultVerdict::Quarantined => Self::Quarantined,
+        }
+    }
+}
+
+impl From<Subproblems> for v1::Subproblems {
+    fn from(subproblems: Subproblems) -> Self {
+        match subproblems {
+            Subproblems::Prefixes => Self::Prefixes,
+            Subproblems::ColumnSets => Self::ColumnSets,
+        }
+    }
+}
+
+impl From<v1::Subproblems> for Option<Subproblems> {
+    fn from(subproblems: v1::Subproblems) -> Self {
+        match subproblems {
+            v1::Subproblems::Unspecified => None,
+            v1::Subproblems::Prefixes => Some(Subproblems::Prefixes),
+            v1::Subproblems::ColumnSets => Some(Subproblems::ColumnSets),
         }
     }
 }

@@ -149,17 +149,24 @@ fn the_parts_of_a_set_count_each_of_its_placements_once() {
         for [family, image] in families_and_images(&problem) {
             for rank in 0..family.sets() {
                 let Some(set) = family.set(rank) else { continue };
-                let parts: Vec<ColumnSet> =
-                    (0..family.parts()).filter_map(|part| family.part(rank, part)).collect();
-                for (solution, mirrored) in solutions.iter().zip(&images) {
-                    let counting = |set: &ColumnSet| usize::from(family.counts(set, solution));
-                    let counted: usize = parts.iter().map(counting).sum();
-                    assert_eq!(counted, counting(&set), "{problem:?}: {set:?}, {solution:?}");
-                    for (number, part) in (0..).zip(&parts) {
-                        let of_image = image.part(rank, number).expect("the image of the part");
-                        assert_eq!(image.counts(&of_image, mirrored), counting(part) == 1);
-                        let in_cases = family.cases(part).iter().any(|case| case.counts(solution));
-                        assert_eq!(in_cases, counting(part) == 1);
+                // Without queens, the set itself is its only part.
+                assert_eq!((family.parts(0), family.part(rank, 0, 0)), (1, Some(set)));
+                for queens in 1..=2 {
+                    let parts: Vec<ColumnSet> = (0..family.parts(queens))
+                        .filter_map(|part| family.part(rank, queens, part))
+                        .collect();
+                    for (solution, mirrored) in solutions.iter().zip(&images) {
+                        let counting = |set: &ColumnSet| usize::from(family.counts(set, solution));
+                        let counted: usize = parts.iter().map(counting).sum();
+                        assert_eq!(counted, counting(&set), "{problem:?}: {set:?}, {solution:?}");
+                        for (number, part) in (0..).zip(&parts) {
+                            let of_image =
+                                image.part(rank, queens, number).expect("the image of the part");
+                            assert_eq!(image.counts(&of_image, mirrored), counting(part) == 1);
+                            let in_cases =
+                                family.cases(part).iter().any(|case| case.counts(solution));
+                            assert_eq!(in_cases, counting(part) == 1);
+                        }
                     }
                 }
             }

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::{Engine, Sum};
+use super::engine::{Buffers, Engine, Sum};
 use super::vector::{
     Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
     carry_save_sum,
@@ -28,15 +28,25 @@ impl Avx2 {
     }
 
     /// Counts a set with these instructions enabled.
-    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
+    pub(super) fn count(
+        self,
+        engine: &mut Engine,
+        buffers: &mut Buffers<WORDS>,
+        set: &ColumnSet,
+    ) -> Sum {
         /// # Safety
         /// The processor must have the features named here; an [`Avx2`] proves it.
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        unsafe fn enabled(vector: Avx2, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
-            engine.count(vector, set)
+        unsafe fn enabled(
+            vector: Avx2,
+            engine: &mut Engine,
+            buffers: &mut Buffers<WORDS>,
+            set: &ColumnSet,
+        ) -> Sum {
+            engine.count(vector, buffers, set)
         }
         // SAFETY: `self` is the proof.
-        unsafe { enabled(self, engine, set) }
+        unsafe { enabled(self, engine, buffers, set) }
     }
 
     /// Loads the words at..at + 4.

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::{Engine, Sum};
+use super::engine::{Buffers, Engine, Sum};
 use super::vector::{
     Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
 };
@@ -32,17 +32,27 @@ impl Avx512 {
     }
 
     /// Counts a set with these instructions enabled.
-    pub(super) fn count(self, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
+    pub(super) fn count(
+        self,
+        engine: &mut Engine,
+        buffers: &mut Buffers<WORDS>,
+        set: &ColumnSet,
+    ) -> Sum {
         /// # Safety
         /// The processor must have the features named here; an [`Avx512`] proves it.
         #[target_feature(
             enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
         )]
-        unsafe fn enabled(vector: Avx512, engine: &mut Engine<WORDS>, set: &ColumnSet) -> Sum {
-            engine.count(vector, set)
+        unsafe fn enabled(
+            vector: Avx512,
+            engine: &mut Engine,
+            buffers: &mut Buffers<WORDS>,
+            set: &ColumnSet,
+        ) -> Sum {
+            engine.count(vector, buffers, set)
         }
         // SAFETY: `self` is the proof.
-        unsafe { enabled(self, engine, set) }
+        unsafe { enabled(self, engine, buffers, set) }
     }
 
     /// Loads the words at..at + 8.

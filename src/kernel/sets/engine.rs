@@ -2,7 +2,7 @@
 
 use super::block::{Block, MOST_OUTER_ROWS, Outer};
 use super::last_rows::{LastRows, Leads, MOST_LAST_ROWS, Part, Ranges, apart};
-use super::lists::{List, Lists, LowerHalf};
+use super::lists::{List, Lists, LowerBuffers, LowerHalf};
 use super::placements::{Subsets, on_board, orders, subsets, windows};
 use super::vector::{Coded, Each, FewCodes, ROOM, SLACK, Vector};
 use crate::decomposition::{ColumnSet, MAX_COUNT_SIZE, SetFamily, SetRule, columns_of};
@@ -50,29 +50,42 @@ impl Sum {
     }
 }
 
-/// Counts the sets of a family, W words of states at a time.
+/// Counts the sets of a family.
 #[derive(Debug)]
-pub(super) struct Engine<const W: usize> {
+pub(super) struct Engine {
     /// The upper half is counted whenever the lists have at least this many states.
     most_states: usize,
     lower: LowerHalf,
-    upper: UpperHalf<W>,
+    upper: UpperHalf,
+}
+
+/// The buffers of a thread, for planes of W words. The engines of all families use them in turn: a
+/// set begins with them empty.
+#[derive(Debug)]
+pub(super) struct Buffers<const W: usize> {
     lists: Lists,
+    lower: LowerBuffers,
+    upper: UpperBuffers<W>,
 }
 
 /// The upper half of a family: its first rows filter the list, and the others are counted together.
 #[derive(Debug)]
-struct UpperHalf<const W: usize> {
+struct UpperHalf {
     family: SetFamily,
     /// The rows whose placements are joined. The first `keys` of them filter the list, too.
     last: LastRows,
     keys: usize,
     /// The codes of the placements of the inner and the outer part.
     codes: [PartCodes; 2],
+}
+
+/// What is computed of the upper half.
+#[derive(Debug)]
+struct UpperBuffers<const W: usize> {
     /// The list behind each number of rows that filter.
     levels: Vec<List>,
-    /// The completions by their key, which has a decimal digit for each of the first `keys` rows:
-    /// the rank of its column.
+    /// The completions by their key, which has a decimal digit for each of the first
+    /// [`UpperHalf::keys`] rows: the rank of its column.
     completions: Vec<Codes>,
     outer_placements: OuterPlacements,
     block: Block<W>,
@@ -145,33 +158,55 @@ impl Codes {
     }
 }
 
-impl<const W: usize> Engine<W> {
-    /// Creates the engine of a family, with tables of at most `table_rows` rows.
-    pub(super) fn new(family: &SetFamily, most_states: usize, table_rows: usize) -> Self {
-        let lower = LowerHalf::new(family, table_rows);
-        Self { most_states, lower, upper: UpperHalf::new(family, table_rows), lists: Lists::new() }
+impl<const W: usize> Buffers<W> {
+    pub(super) fn new() -> Self {
+        let outer_placements =
+            OuterPlacements { ranges: Ranges::new(), need: Vec::new(), codes: Vec::new() };
+        let upper = UpperBuffers {
+            levels: Vec::new(),
+            completions: Vec::new(),
+            outer_placements,
+            block: Block::new(),
+            counters: SetWork::default(),
+        };
+        Self { lists: Lists::new(), lower: LowerBuffers::new(), upper }
     }
 
-    /// Returns the number of placements that `set` counts, without its weight.
-    #[inline(always)]
-    pub(super) fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet) -> Sum {
-        let Self { most_states, lower, upper, lists } = self;
-        let mut sum = Sum::default();
-        lower.start(set);
-        while lower.next(vector, lists, *most_states) {
-            upper.counters.listed += lists.len() as u64;
-            upper.count(vector, set, lists, &mut sum);
-        }
-        sum
-    }
-
-    /// Returns what was done since the engine was created.
+    /// Returns what was done with these buffers.
     pub(super) const fn counters(&self) -> SetWork {
         self.upper.counters
     }
 }
 
-impl<const W: usize> UpperHalf<W> {
+impl Engine {
+    /// Creates the engine of a family, with tables of at most `table_rows` rows.
+    pub(super) fn new(family: &SetFamily, most_states: usize, table_rows: usize) -> Self {
+        let lower = LowerHalf::new(family, table_rows);
+        Self { most_states, lower, upper: UpperHalf::new(family, table_rows) }
+    }
+
+    /// Returns the number of placements that `set` counts, without its weight.
+    #[inline(always)]
+    pub(super) fn count<V: Vector, const W: usize>(
+        &mut self,
+        vector: V,
+        buffers: &mut Buffers<W>,
+        set: &ColumnSet,
+    ) -> Sum {
+        let Self { most_states, lower, upper } = self;
+        let Buffers { lists, lower: of_lower, upper: of_upper } = buffers;
+        let mut sum = Sum::default();
+        lower.start(set);
+        upper.start(of_upper);
+        while lower.next(vector, of_lower, lists, *most_states) {
+            of_upper.counters.listed += lists.len() as u64;
+            upper.count(vector, of_upper, set, lists, &mut sum);
+        }
+        sum
+    }
+}
+
+impl UpperHalf {
     fn new(family: &SetFamily, table_rows: usize) -> Self {
         // The rule compares the queen of the first row with each state.
         let compared = matches!(family.rule(), SetRule::BothBelow | SetRule::Split);
@@ -180,30 +215,36 @@ impl<const W: usize> UpperHalf<W> {
         let keys = last.rows().saturating_sub(2 * table_rows).max(least_keys);
         let codes = [(&last.inner, 0), (&last.outer, last.inner.rows())]
             .map(|(part, first)| PartCodes::new(part, first, last.rows(), keys));
-        Self {
-            family: family.clone(),
-            levels: (0..=last.first + keys).map(|_| List::new()).collect(),
-            completions: (0..10usize.pow(keys as u32)).map(|_| Codes::default()).collect(),
-            last,
-            keys,
-            codes,
-            outer_placements: OuterPlacements {
-                ranges: Ranges::new(),
-                need: Vec::new(),
-                codes: Vec::new(),
-            },
-            block: Block::new(),
-            counters: SetWork::default(),
-        }
+        Self { family: family.clone(), last, keys, codes }
+    }
+
+    /// Returns the number of keys of completions.
+    const fn all_keys(&self) -> usize {
+        10usize.pow(self.keys as u32)
+    }
+
+    /// Makes room for the lists and the completions of this family.
+    fn start<const W: usize>(&self, buffers: &mut UpperBuffers<W>) {
+        let UpperBuffers { levels, completions, .. } = buffers;
+        let (of_levels, of_keys) = (self.last.first + self.keys + 1, self.all_keys());
+        levels.resize_with(levels.len().max(of_levels), List::new);
+        completions.resize_with(completions.len().max(of_keys), Codes::default);
     }
 
     /// Adds the placements of the upper half with the states of `lists`.
     #[inline(always)]
-    fn count<V: Vector>(&mut self, vector: V, set: &ColumnSet, lists: &Lists, sum: &mut Sum) {
+    fn count<V: Vector, const W: usize>(
+        &self,
+        vector: V,
+        buffers: &mut UpperBuffers<W>,
+        set: &ColumnSet,
+        lists: &Lists,
+        sum: &mut Sum,
+    ) {
         let start = Frame { free: set.upper, left: 0, right: 0, candidates: 0 };
         let last = self.last.first;
         if last == 0 {
-            return self.complete(vector, lists, &start, sum);
+            return self.complete(vector, buffers, lists, &start, sum);
         }
         let mut frames = [start; MAX_COUNT_SIZE];
         frames[0].candidates = set.upper & self.family.upper()[0].allowed;
@@ -220,11 +261,11 @@ impl<const W: usize> UpperHalf<W> {
             let column = frame.candidates.trailing_zeros() as usize;
             frame.candidates &= frame.candidates - 1;
             let mut next = frame.with_queen(1 << column);
-            if self.filter(vector, lists, row, column) == 0 {
+            if self.filter(vector, &mut buffers.levels, lists, (row, column)) == 0 {
                 continue;
             }
             if row + 1 == last {
-                self.complete(vector, lists, &next, sum);
+                self.complete(vector, buffers, lists, &next, sum);
             } else {
                 row += 1;
                 let allowed = self.family.upper()[row].allowed;
@@ -237,11 +278,17 @@ impl<const W: usize> UpperHalf<W> {
     /// Computes the list behind a row with a queen in `column`, and returns the number of its
     /// states.
     #[inline(always)]
-    fn filter<V: Vector>(&mut self, vector: V, lists: &Lists, row: usize, column: usize) -> usize {
+    fn filter<V: Vector>(
+        &self,
+        vector: V,
+        levels: &mut [List],
+        lists: &Lists,
+        (row, column): (usize, usize),
+    ) -> usize {
         let n = self.family.n();
         let (at, shift) = (column as isize, row as isize);
         let mask = windows(on_board(n, at + shift), on_board(n, at - shift));
-        let (before, after) = self.levels.split_at_mut(row + 1);
+        let (before, after) = levels.split_at_mut(row + 1);
         let kept = &mut after[0];
         kept.clear();
         if row > 0 {
@@ -268,37 +315,45 @@ impl<const W: usize> UpperHalf<W> {
 
     /// Adds the placements of the last rows.
     #[inline(always)]
-    fn complete<V: Vector>(&mut self, vector: V, lists: &Lists, frame: &Frame, sum: &mut Sum) {
-        self.list_completions(vector, frame);
+    fn complete<V: Vector, const W: usize>(
+        &self,
+        vector: V,
+        buffers: &mut UpperBuffers<W>,
+        lists: &Lists,
+        frame: &Frame,
+        sum: &mut Sum,
+    ) {
+        self.list_completions(vector, buffers, frame);
         let first = self.last.first;
         if self.keys == 0 {
             if first == 0 {
                 // No row filters.
-                self.levels[0].clear();
+                buffers.levels[0].clear();
                 for group in lists.side(0) {
-                    keep(vector, group, 0, &mut self.levels[0]);
+                    keep(vector, group, 0, &mut buffers.levels[0]);
                 }
             }
-            return self.sum(vector, frame.free, frame.free, 0, sum);
+            return self.sum(vector, buffers, [frame.free; 2], 0, sum);
         }
         for (rank, column) in columns_of(frame.free).enumerate() {
             let keys = if self.keys == 1 { rank..rank + 1 } else { 10 * rank..10 * rank + 10 };
-            if self.completions[keys].iter().all(|codes| codes.len == 0)
-                || self.filter(vector, lists, first, column) == 0
+            if buffers.completions[keys].iter().all(|codes| codes.len == 0)
+                || self.filter(vector, &mut buffers.levels, lists, (first, column)) == 0
             {
                 continue;
             }
             let free = frame.free & !(1 << column);
             if self.keys == 1 {
-                self.sum(vector, frame.free, free, rank, sum);
+                self.sum(vector, buffers, [frame.free, free], rank, sum);
                 continue;
             }
             for (second, column) in columns_of(frame.free).enumerate() {
                 let key = 10 * rank + second;
-                if self.completions[key].len > 0
-                    && self.filter(vector, lists, first + 1, column) > 0
+                if buffers.completions[key].len > 0
+                    && self.filter(vector, &mut buffers.levels, lists, (first + 1, column)) > 0
                 {
-                    self.sum(vector, frame.free, free & !(1 << column), key, sum);
+                    let free = free & !(1 << column);
+                    self.sum(vector, buffers, [frame.free, free], key, sum);
                 }
             }
         }
@@ -307,24 +362,37 @@ impl<const W: usize> UpperHalf<W> {
     /// Adds the completions of a key, whose columns are `free`, with the states behind its rows.
     /// `all` are the columns of all joined rows.
     #[inline(always)]
-    fn sum<V: Vector>(&mut self, vector: V, all: u32, free: u32, key: usize, sum: &mut Sum) {
+    fn sum<V: Vector, const W: usize>(
+        &self,
+        vector: V,
+        buffers: &mut UpperBuffers<W>,
+        [all, free]: [u32; 2],
+        key: usize,
+        sum: &mut Sum,
+    ) {
+        let UpperBuffers { levels, completions, block, counters, .. } = buffers;
         let first = self.last.first + self.keys;
         let rows = self.last.rows() - self.keys;
         let mut outer = Outer { first, rows, columns: [(0, 0); MOST_OUTER_ROWS] };
         let ranked = columns_of(all).enumerate().filter(|(_, column)| free >> column & 1 == 1);
         ranked.zip(&mut outer.columns).for_each(|(ranked, at)| *at = ranked);
-        let states = self.levels[first].states();
-        let completions = &self.completions[key];
+        let states = levels[first].states();
+        let completions = &completions[key];
         let completions = &completions.words[..completions.len];
-        self.counters.calls += 1;
-        self.counters.states += states.len() as u64;
-        self.counters.completions += completions.len() as u64;
-        self.block.count(vector, self.family.n(), states, &outer, completions, sum);
+        counters.calls += 1;
+        counters.states += states.len() as u64;
+        counters.completions += completions.len() as u64;
+        block.count(vector, self.family.n(), states, &outer, completions, sum);
     }
 
     /// Lists the legal placements of the last rows by their keys.
     #[inline(always)]
-    fn list_completions<V: Vector>(&mut self, vector: V, frame: &Frame) {
+    fn list_completions<V: Vector, const W: usize>(
+        &self,
+        vector: V,
+        buffers: &mut UpperBuffers<W>,
+        frame: &Frame,
+    ) {
         let LastRows { inner, outer, first, inner_tables, outer_sets } = &self.last;
         let [inner_codes, outer_codes] = &self.codes;
         let columns = Subsets::new(frame.free);
@@ -334,7 +402,8 @@ impl<const W: usize> UpperHalf<W> {
         let heads = Leads::new(n, inner, &columns, near, *first);
         let far = [frame.left << inner.rows(), frame.right >> inner.rows()];
         let leads = Leads::new(n, outer, &columns, far, first + inner.rows());
-        let OuterPlacements { ranges, need, codes } = &mut self.outer_placements;
+        let UpperBuffers { completions: by_key, outer_placements, .. } = buffers;
+        let OuterPlacements { ranges, need, codes } = outer_placements;
         ranges.clear();
         for &positions in outer_sets {
             let mut end = ranges.len();
@@ -357,7 +426,7 @@ impl<const W: usize> UpperHalf<W> {
             }
             ranges.end(positions, end);
         }
-        self.completions.iter_mut().for_each(|codes| codes.len = 0);
+        by_key[..self.all_keys()].iter_mut().for_each(|codes| codes.len = 0);
         let rows = inner.table.rows();
         for &of_table in inner_tables {
             let set = inner.table.of(columns.at(of_table));
@@ -382,7 +451,7 @@ impl<const W: usize> UpperHalf<W> {
                         continue;
                     }
                     let each = Each { mask, tests: set.tests(), test };
-                    let completions = &mut self.completions[(leading_key + key) as usize];
+                    let completions = &mut by_key[(leading_key + key) as usize];
                     let into = completions.room(count * mask.count_ones() as usize);
                     completions.len += vector.join_codes(many, each, &codes_of_set, leading, into);
                 }

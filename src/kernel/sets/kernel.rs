@@ -9,38 +9,18 @@ use crate::tally::{Parts, TallyError};
 /// with the first one but the definition of the set. So a list that is incomplete, doubled or cut
 /// at the wrong place is detected, as are wrong planes and completions.
 pub(in crate::kernel) struct SetKernel {
-    instructions: Instructions,
-    /// The counters of the families seen so far.
-    counters: Vec<(SetFamily, SetCounter)>,
+    counter: SetCounter,
     /// The kernel that counts sets for the second time, and prefixes.
     other: Box<dyn Kernel>,
 }
 
-/// The most families with counters: those of the empty board and of its mirror image.
-const MOST_FAMILIES: usize = 6;
-
 impl SetKernel {
-    /// Creates the kernel for instructions that this processor has.
-    pub(in crate::kernel) fn new(instructions: Instructions, other: Box<dyn Kernel>) -> Self {
-        Self { instructions, counters: Vec::new(), other }
-    }
-
-    /// Returns the counter of a family.
-    fn counter(&mut self, family: &SetFamily) -> Option<&mut SetCounter> {
-        let known = self.counters.iter().position(|(of, _)| of == family);
-        let index = match known {
-            Some(index) => index,
-            None => {
-                if self.counters.len() == MOST_FAMILIES {
-                    // Another job.
-                    self.counters.clear();
-                }
-                let counter = SetCounter::new(family, self.instructions)?;
-                self.counters.push((family.clone(), counter));
-                self.counters.len() - 1
-            }
-        };
-        Some(&mut self.counters[index].1)
+    /// Creates the kernel. Returns `None` if this processor lacks the instructions.
+    pub(in crate::kernel) fn new(
+        instructions: Instructions,
+        other: Box<dyn Kernel>,
+    ) -> Option<Self> {
+        Some(Self { counter: SetCounter::new(instructions)?, other })
     }
 }
 
@@ -55,8 +35,7 @@ impl Kernel for SetKernel {
     }
 
     fn prepare(&mut self, family: &SetFamily) {
-        // Without these instructions there are no tables.
-        let _ = self.counter(family);
+        self.counter.prepare(family);
     }
 
     fn count_set(
@@ -65,12 +44,9 @@ impl Kernel for SetKernel {
         set: &ColumnSet,
         parts: &mut Parts,
     ) -> Result<(), TallyError> {
-        let Some(counter) = self.counter(family) else {
-            return self.other.count_set(family, set, parts);
-        };
-        let before = counter.counters();
-        let (placements, residues) = counter.count(set);
-        let after = counter.counters();
+        let before = self.counter.counters();
+        let (placements, residues) = self.counter.count(family, set);
+        let after = self.counter.counters();
         let nodes = after.listed - before.listed + (after.states - before.states);
         parts.add(set.weight, placements, residues, nodes)?;
         if !is_counted_twice(set) {
@@ -93,6 +69,8 @@ impl Kernel for SetKernel {
 
 /// Returns whether a set is counted twice: one set of 512, always the same ones.
 const fn is_counted_twice(set: &ColumnSet) -> bool {
-    // The high bits of the product with 2^32 / φ are evenly distributed. Parts differ in `first`.
-    (set.upper ^ set.first.rotate_left(16)).wrapping_mul(0x9e37_79b9) >> (32 - 9) == 0
+    // The high bits of the product with 2^64 / φ are evenly distributed.
+    let [first, second] = set.first_rows;
+    let distinct = (set.upper as u64) << 32 | (first ^ second) as u64;
+    distinct.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9) == 0
 }

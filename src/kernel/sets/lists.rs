@@ -152,17 +152,27 @@ pub(super) struct LowerHalf {
     last: LastRows,
     /// The columns whose queens can decide on the group of a state, one bit each, or 0.
     decisive: [u32; 2],
-    /// The columns that the queen of the first row may have.
-    first_columns: u32,
+    /// The columns that the queens of the first two rows may have.
+    first_rows: [u32; 2],
     /// True if it must stand on the right.
     right_only: bool,
     /// The partial placements that are not yet completed, with the number of their rows.
     open: Vec<(usize, Partial)>,
     inner_rows: PartRows,
     outer_rows: PartRows,
-    /// The placements of the outer part, and those of each set of columns.
+}
+
+/// The placements of the outer part of a lower half, and those of each set of columns.
+#[derive(Debug)]
+pub(super) struct LowerBuffers {
     outer: Kept,
     ranges: Ranges,
+}
+
+impl LowerBuffers {
+    pub(super) fn new() -> Self {
+        Self { outer: Kept::new(), ranges: Ranges::new() }
+    }
 }
 
 /// The rows of a part, by its columns.
@@ -220,13 +230,11 @@ impl LowerHalf {
                 SetRule::NearerColumn => [1 << (family.n() / 2), 0],
                 SetRule::BothBelow => family.centre().map(|column| 1 << column),
             },
-            first_columns: 0,
+            first_rows: [0; 2],
             right_only: false,
             open: Vec::new(),
             inner_rows: PartRows::new(&last.inner),
             outer_rows: PartRows::new(&last.outer),
-            outer: Kept::new(),
-            ranges: Ranges::new(),
             last,
             family: family.clone(),
         }
@@ -243,7 +251,15 @@ impl LowerHalf {
             group: ANY_SIDE,
             decisive: None,
         };
-        self.first_columns = set.first;
+        // In the other rows, the placements of tables do not depend on the set.
+        let is_alone = |row: usize| {
+            row < self.last.first || row == self.last.first && self.last.inner.leading.is_some()
+        };
+        assert!(
+            set.first_rows[1] == set.lower || is_alone(1),
+            "this family has no parts with two queens"
+        );
+        self.first_rows = set.first_rows;
         self.right_only = set.right_only;
         self.open.clear();
         self.open.push((0, start));
@@ -252,14 +268,20 @@ impl LowerHalf {
     /// Replaces the states of `lists` by the next ones of the set: all that are left, or `most` of
     /// them and what completes the last partial placement. Returns whether there were any left.
     #[inline(always)]
-    pub(super) fn next<V: Vector>(&mut self, vector: V, lists: &mut Lists, most: usize) -> bool {
+    pub(super) fn next<V: Vector>(
+        &mut self,
+        vector: V,
+        buffers: &mut LowerBuffers,
+        lists: &mut Lists,
+        most: usize,
+    ) -> bool {
         lists.clear();
         if self.open.is_empty() {
             return false;
         }
         while let Some((row, partial)) = self.open.pop() {
             let Some(of) = self.first.get(row) else {
-                self.join(vector, &partial, lists);
+                self.join(vector, buffers, &partial, lists);
                 if lists.len() >= most {
                     break;
                 }
@@ -278,6 +300,9 @@ impl LowerHalf {
     /// count.
     #[inline(always)]
     fn with_queen(&self, mut partial: Partial, row: usize, column: usize) -> Option<Partial> {
+        if self.first_rows.get(row).is_some_and(|open| open >> column & 1 == 0) {
+            return None;
+        }
         if row == 0 {
             partial = self.ruled(partial, column)?;
         }
@@ -303,7 +328,7 @@ impl LowerHalf {
     fn ruled(&self, mut start: Partial, column: usize) -> Option<Partial> {
         let family = &self.family;
         let is_right = family.is_right(column);
-        if self.first_columns >> column & 1 == 0 || (self.right_only && !is_right) {
+        if self.right_only && !is_right {
             return None;
         }
         match family.rule() {
@@ -358,11 +383,18 @@ impl LowerHalf {
 
     /// Appends all completions of a partial placement by the last rows.
     #[inline(always)]
-    fn join<V: Vector>(&mut self, vector: V, partial: &Partial, lists: &mut Lists) {
+    fn join<V: Vector>(
+        &self,
+        vector: V,
+        buffers: &mut LowerBuffers,
+        partial: &Partial,
+        lists: &mut Lists,
+    ) {
         let columns = Subsets::new(partial.free);
         let all = (1u32 << partial.free.count_ones()) - 1;
         let (heads, open) = self.heads(partial, &columns);
-        self.find_outer(vector, partial, &columns);
+        self.find_outer(vector, buffers, partial, &columns);
+        let LowerBuffers { outer: found, ranges } = &*buffers;
         let LastRows { inner, first, inner_tables, .. } = &self.last;
         let (first_outer, rows) = (first + inner.rows(), inner.table.rows());
         let first_of_table = first_outer - rows;
@@ -371,13 +403,13 @@ impl LowerHalf {
             let by_row = self.decisive.map(|column| self.inner_rows.masks(&set, column));
             for position in columns_of(inner.leads(all ^ of_table, open)) {
                 let outer_positions = inner.without_lead(all ^ of_table, position);
-                let (start, count) = self.ranges.of(outer_positions);
+                let (start, count) = ranges.of(outer_positions);
                 let head = &heads[position];
                 let mask = vector.chosen(apart(&set, head.left, head.right));
                 if count == 0 || mask == 0 {
                     continue;
                 }
-                let many = self.outer.words(start..start + count);
+                let many = found.words(start..start + count);
                 let test = windows(head.left << rows, head.right >> rows);
                 let each = Each { mask, tests: set.tests(), test };
                 let states = (set.reach(), head.reach);
@@ -397,7 +429,7 @@ impl LowerHalf {
                     continue;
                 }
                 // The outer part has the column.
-                let outer_rows = &self.outer.rows[*index][start..start + count];
+                let outer_rows = &found.rows[*index][start..start + count];
                 let mut from = 0;
                 while from < count {
                     // Neighbours often have the same group.
@@ -405,7 +437,7 @@ impl LowerHalf {
                     let same = |row: &&u8| groups[first_outer + usize::from(**row)] == group;
                     let to = from + outer_rows[from..].iter().take_while(same).count();
                     if group != NONE {
-                        let many = self.outer.words(start + from..start + to);
+                        let many = found.words(start + from..start + to);
                         lists[usize::from(group)].join(vector, many, each, states);
                     }
                     from = to;
@@ -416,15 +448,21 @@ impl LowerHalf {
 
     /// Finds the placements of the outer part behind a partial placement, in every set of columns.
     #[inline(always)]
-    fn find_outer<V: Vector>(&mut self, vector: V, partial: &Partial, columns: &Subsets) {
+    fn find_outer<V: Vector>(
+        &self,
+        vector: V,
+        buffers: &mut LowerBuffers,
+        partial: &Partial,
+        columns: &Subsets,
+    ) {
         let LastRows { inner, outer, first, outer_sets, .. } = &self.last;
         // Columns that the shift moves off a board of 32 columns are lost, as they should be.
         let far = [partial.left << inner.rows(), partial.right >> inner.rows()];
         let distance = first + inner.rows() + self.family.gap();
         let leads = Leads::new(self.family.n(), outer, columns, far, distance);
-        let found = &mut self.outer;
+        let LowerBuffers { outer: found, ranges } = buffers;
         found.count = 0;
-        self.ranges.clear();
+        ranges.clear();
         for &positions in outer_sets {
             let decisive = self.decisive.map(|column| column & columns.at(positions));
             for position in columns_of(outer.leads(positions, leads.open)) {
@@ -439,7 +477,7 @@ impl LowerHalf {
                     found.find_rows(vector, new, choice, &set, decisive, &self.outer_rows);
                 }
             }
-            self.ranges.end(positions, found.count);
+            ranges.end(positions, found.count);
         }
     }
 }

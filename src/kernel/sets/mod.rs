@@ -38,7 +38,7 @@ pub(super) use kernel::SetKernel;
 
 use crate::decomposition::{ColumnSet, SetFamily};
 use crate::tally::Residues;
-use engine::Engine;
+use engine::{Buffers, Engine};
 use vector::Portable;
 
 /// An instruction set that the sets can be counted with. The results are the same.
@@ -70,69 +70,92 @@ impl Instructions {
     }
 }
 
-/// Counts the sets of one family. It has tables of some MB and lists of at most 50 MB.
+/// Counts sets. It has tables of some MB for each family, which the counters of a process share,
+/// and lists of at most 50 MB.
 #[derive(Debug)]
-pub struct SetCounter(With);
-
-/// The engine with the proof that its instructions are there.
-#[derive(Debug)]
-enum With {
-    Portable(Engine<8>),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(avx2::Avx2, Engine<{ avx2::WORDS }>),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(avx512::Avx512, Engine<{ avx512::WORDS }>),
+pub struct SetCounter {
+    /// The engines of the families seen so far.
+    engines: Vec<(SetFamily, Engine)>,
+    buffers: With,
+    /// The limits of the engines: the states of a list, and the rows of a table.
+    limits: (usize, usize),
 }
 
+/// The buffers with the proof that the instructions are there.
+#[derive(Debug)]
+enum With {
+    Portable(Buffers<8>),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2, Buffers<{ avx2::WORDS }>),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512, Buffers<{ avx512::WORDS }>),
+}
+
+/// The most families with engines: those of the empty board and of its mirror image.
+const MOST_FAMILIES: usize = 6;
+
 impl SetCounter {
-    /// Creates the counter of a family. Returns `None` if this processor lacks the instructions.
-    pub fn new(family: &SetFamily, instructions: Instructions) -> Option<Self> {
-        Self::with_limits(family, instructions, engine::MOST_STATES, placements::MOST_ROWS)
+    /// Creates a counter. Returns `None` if this processor lacks the instructions.
+    pub fn new(instructions: Instructions) -> Option<Self> {
+        Self::with_limits(instructions, engine::MOST_STATES, placements::MOST_ROWS)
     }
 
     /// Like [`Self::new`], with lists of about `states` and tables of at most `rows` rows.
-    fn with_limits(
-        family: &SetFamily,
-        instructions: Instructions,
-        states: usize,
-        rows: usize,
-    ) -> Option<Self> {
-        Some(Self(match instructions {
-            Instructions::Portable => With::Portable(Engine::new(family, states, rows)),
+    fn with_limits(instructions: Instructions, states: usize, rows: usize) -> Option<Self> {
+        let buffers = match instructions {
+            Instructions::Portable => With::Portable(Buffers::new()),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => {
-                With::Avx2(avx2::Avx2::detect()?, Engine::new(family, states, rows))
-            }
+            Instructions::Avx2 => With::Avx2(avx2::Avx2::detect()?, Buffers::new()),
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => {
-                With::Avx512(avx512::Avx512::detect()?, Engine::new(family, states, rows))
-            }
+            Instructions::Avx512 => With::Avx512(avx512::Avx512::detect()?, Buffers::new()),
             #[cfg(not(target_arch = "x86_64"))]
             Instructions::Avx2 | Instructions::Avx512 => return None,
-        }))
+        };
+        Some(Self { engines: Vec::new(), buffers, limits: (states, rows) })
     }
 
-    /// Returns the number of placements that the family counts under `set`, one of its sets,
-    /// without the set's weight, and its residues, accumulated independently.
-    pub fn count(&mut self, set: &ColumnSet) -> (u128, Residues) {
-        let sum = match &mut self.0 {
-            With::Portable(engine) => engine.count(Portable, set),
+    /// Returns the index of the engine of a family, and creates it if there is none.
+    fn engine(&mut self, family: &SetFamily) -> usize {
+        if let Some(known) = self.engines.iter().position(|(of, _)| of == family) {
+            return known;
+        }
+        if self.engines.len() == MOST_FAMILIES {
+            // Another job.
+            self.engines.clear();
+        }
+        let (states, rows) = self.limits;
+        self.engines.push((family.clone(), Engine::new(family, states, rows)));
+        self.engines.len() - 1
+    }
+
+    /// Computes the tables of a family, if they are not there.
+    pub fn prepare(&mut self, family: &SetFamily) {
+        self.engine(family);
+    }
+
+    /// Returns the number of placements that `family` counts under `set`, one of its sets, without
+    /// the set's weight, and its residues, accumulated independently.
+    pub fn count(&mut self, family: &SetFamily, set: &ColumnSet) -> (u128, Residues) {
+        let index = self.engine(family);
+        let engine = &mut self.engines[index].1;
+        let sum = match &mut self.buffers {
+            With::Portable(buffers) => engine.count(Portable, buffers, set),
             #[cfg(target_arch = "x86_64")]
-            With::Avx2(avx2, engine) => avx2.count(engine, set),
+            With::Avx2(avx2, buffers) => avx2.count(engine, buffers, set),
             #[cfg(target_arch = "x86_64")]
-            With::Avx512(avx512, engine) => avx512.count(engine, set),
+            With::Avx512(avx512, buffers) => avx512.count(engine, buffers, set),
         };
         sum.checked()
     }
 
     /// Returns what was done since the counter was created.
     pub const fn counters(&self) -> SetWork {
-        match &self.0 {
-            With::Portable(engine) => engine.counters(),
+        match &self.buffers {
+            With::Portable(buffers) => buffers.counters(),
             #[cfg(target_arch = "x86_64")]
-            With::Avx2(_, engine) => engine.counters(),
+            With::Avx2(_, buffers) => buffers.counters(),
             #[cfg(target_arch = "x86_64")]
-            With::Avx512(_, engine) => engine.counters(),
+            With::Avx512(_, buffers) => buffers.counters(),
         }
     }
 }

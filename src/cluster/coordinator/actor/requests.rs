@@ -4,9 +4,10 @@ use super::super::commands::{
     Request, StateError, SubmitReply, SyncReply, Unavailable, WorkerDetails,
 };
 use super::super::job_info::JobInfo;
-use super::super::plan::Planned;
+use super::super::plan::{PlanContext, Planned};
 use super::super::{ledger_entries, now_ms};
 use super::{Batch, CampaignActor};
+use crate::board::Problem;
 use crate::cluster::campaign::{CampaignEvent, JobState, SyncRequest, UnitId};
 use crate::cluster::ledger::{Entry, WorkerDrained};
 use crate::decomposition::JobHash;
@@ -37,6 +38,9 @@ impl CampaignActor {
                 self.observers.unit_failed(&worker, unit, &reason);
                 let events = self.campaign.fail(unit, attempt, &worker, &reason);
                 let _ = reply.send(self.record(events.into_iter().collect()));
+            }
+            Request::PlanContext(problem, reply) => {
+                let _ = reply.send(self.plan_context(&problem));
             }
             Request::Submit { planned, priority, submitter, reply } => {
                 let _ = reply.send(self.submit(&planned, priority, &submitter));
@@ -109,6 +113,15 @@ impl CampaignActor {
             quarantined: self.campaign.quarantined().get(&request.worker).cloned(),
             draining: self.campaign.is_draining(&request.worker),
         }
+    }
+
+    fn plan_context(&self, problem: &Problem) -> PlanContext {
+        let same = self.jobs.values().filter(|info| info.job.problem() == problem);
+        // A cancelled job is only resumed if there is no other.
+        let is_cancelled =
+            |info: &&JobInfo| self.campaign.state(&info.job.hash()) == Some(JobState::Cancelled);
+        let known = same.min_by_key(is_cancelled).map(|info| info.job.clone());
+        PlanContext { known, has_gpu: self.workers.have_gpu() }
     }
 
     fn submit(

@@ -14,6 +14,7 @@ use crate::cluster::coordinator::commands::{self, StateError, SubmitReply};
 use crate::cluster::coordinator::plan;
 use crate::cluster::coordinator::proofs::{Goal, Proofs};
 use crate::cluster::protocol::{messages, v1};
+use crate::decomposition::Subproblems;
 
 impl Service {
     pub(super) async fn submit(
@@ -23,18 +24,25 @@ impl Service {
         let caller = self.shared.access.admit(&request, Action::Submit, "")?;
         let request = request.into_inner();
         let problem = messages::problem(&request).map_err(malformed)?;
+        let chosen = messages::subproblems(&request).map_err(malformed)?;
+        let asked = problem.clone();
+        let context = self.ask(|reply| commands::Request::PlanContext(asked, reply)).await?;
         let _one = self.shared.planning.acquire().await;
-        let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
+        let planned =
+            tokio::task::spawn_blocking(move || plan::plan(&problem, chosen, context)).await;
         let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
         let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let (job, priority, submitter) =
-            (planned.decomposition.job().hash(), request.priority, caller.name);
+        let job = planned.decomposition.job();
+        let (job, subproblems) = (job.hash(), Subproblems::of(job));
+        let (priority, submitter) = (request.priority, caller.name);
         let submitted = self
             .ask(|reply| commands::Request::Submit { planned, priority, submitter, reply })
             .await?;
         let SubmitReply { known, state, priority } = submitted.map_err(unavailable)?;
         let state = v1::JobState::from(state).into();
-        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
+        let subproblems = v1::Subproblems::from(subproblems).into();
+        let job = job.to_bytes().into();
+        Ok(v1::SubmitResponse { job, known, state, priority, subproblems })
     }
 
     /// Runs an operation on the proofs on a thread that may block on the disk and on threads of
@@ -62,7 +70,8 @@ impl Service {
             ))
         })?;
         let state = v1::JobState::from(state).into();
-        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
+        let job = job.to_bytes().into();
+        Ok(v1::SubmitResponse { job, known, state, priority, ..v1::SubmitResponse::default() })
     }
 
     pub(super) async fn certificate(
