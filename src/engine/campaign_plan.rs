@@ -99,7 +99,8 @@ mod tests {
         assert!(plan_for_campaign(&rooks, Subproblems::ColumnSets).is_err());
         // Little is left to search.
         let queens = [0, 1, 2, 3, 16, 17, 18, 19].map(|row| Square::new(row, 2 * row % 20));
-        let decided = Problem::new(Piece::Queen, 20, queens.to_vec(), Vec::new()).expect("on the board");
+        let decided =
+            Problem::new(Piece::Queen, 20, queens.to_vec(), Vec::new()).expect("on the board");
         assert_eq!(fastest_subproblems(&decided), Subproblems::Prefixes);
     }
 

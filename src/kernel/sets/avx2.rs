@@ -287,15 +287,23 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
-        let (x, y) = (self.load_plane(a), self.load_plane(b));
-        // SAFETY: `self` proves AVX2.
-        unsafe {
-            let shift = _mm_cvtsi64_si128(i64::from(shift));
-            let differ = _mm256_xor_si256(_mm256_srl_epi64(x, shift), y);
-            let differ = _mm256_and_si256(differ, self.splat(mask));
-            self.store_plane(b, _mm256_xor_si256(y, differ));
-            self.store_plane(a, _mm256_xor_si256(x, _mm256_sll_epi64(differ, shift)));
+    fn exchange<const W: usize>(
+        self,
+        a: &mut [Plane<W>],
+        b: &mut [Plane<W>],
+        shift: u32,
+        mask: u64,
+    ) {
+        for (a, b) in a.iter_mut().zip(b) {
+            let (x, y) = (self.load_plane(a), self.load_plane(b));
+            // SAFETY: `self` proves AVX2.
+            unsafe {
+                let shift = _mm_cvtsi64_si128(i64::from(shift));
+                let differ = _mm256_xor_si256(_mm256_srl_epi64(x, shift), y);
+                let differ = _mm256_and_si256(differ, self.splat(mask));
+                self.store_plane(b, _mm256_xor_si256(y, differ));
+                self.store_plane(a, _mm256_xor_si256(x, _mm256_sll_epi64(differ, shift)));
+            }
         }
     }
 

@@ -335,15 +335,23 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
-        let (x, y) = (self.load_plane(a), self.load_plane(b));
-        // SAFETY: `self` proves AVX-512.
-        unsafe {
-            let shift = _mm_cvtsi64_si128(i64::from(shift));
-            let differ = _mm512_xor_si512(_mm512_srl_epi64(x, shift), y);
-            let differ = _mm512_and_si512(differ, self.splat(mask));
-            self.store_plane(b, _mm512_xor_si512(y, differ));
-            self.store_plane(a, _mm512_xor_si512(x, _mm512_sll_epi64(differ, shift)));
+    fn exchange<const W: usize>(
+        self,
+        a: &mut [Plane<W>],
+        b: &mut [Plane<W>],
+        shift: u32,
+        mask: u64,
+    ) {
+        for (a, b) in a.iter_mut().zip(b) {
+            let (x, y) = (self.load_plane(a), self.load_plane(b));
+            // SAFETY: `self` proves AVX-512.
+            unsafe {
+                let shift = _mm_cvtsi64_si128(i64::from(shift));
+                let differ = _mm512_xor_si512(_mm512_srl_epi64(x, shift), y);
+                let differ = _mm512_and_si512(differ, self.splat(mask));
+                self.store_plane(b, _mm512_xor_si512(y, differ));
+                self.store_plane(a, _mm512_xor_si512(x, _mm512_sll_epi64(differ, shift)));
+            }
         }
     }
 

@@ -125,18 +125,27 @@ impl<const W: usize> Block<W> {
 /// j.
 #[inline(always)]
 fn transpose<V: Vector, const W: usize>(vector: V, squares: &mut [Plane<W>; 64]) {
-    let mut size = 32;
-    let mut mask = 0x0000_0000_ffff_ffff;
-    while size > 0 {
-        // Exchanges the two off-diagonal quarters of each part of 2 size by 2 size bits. The mask
-        // has the bits of the left halves.
-        for of in squares.chunks_exact_mut(2 * size) {
-            let (upper, lower) = of.split_at_mut(size);
-            for (a, b) in upper.iter_mut().zip(lower) {
-                vector.exchange(a, b, size as u32, mask);
-            }
-        }
-        size /= 2;
-        mask ^= mask << size;
+    // One call for each size, because the compiler vectorises shifts by constants only, unless an
+    // instruction set has others.
+    exchange_quarters(vector, squares, 32, 0x0000_0000_ffff_ffff);
+    exchange_quarters(vector, squares, 16, 0x0000_ffff_0000_ffff);
+    exchange_quarters(vector, squares, 8, 0x00ff_00ff_00ff_00ff);
+    exchange_quarters(vector, squares, 4, 0x0f0f_0f0f_0f0f_0f0f);
+    exchange_quarters(vector, squares, 2, 0x3333_3333_3333_3333);
+    exchange_quarters(vector, squares, 1, 0x5555_5555_5555_5555);
+}
+
+/// Exchanges the two off-diagonal quarters of each part of 2 `size` by 2 `size` bits. The mask has
+/// the bits of the left halves.
+#[inline(always)]
+fn exchange_quarters<V: Vector, const W: usize>(
+    vector: V,
+    squares: &mut [Plane<W>; 64],
+    size: usize,
+    mask: u64,
+) {
+    for of in squares.chunks_exact_mut(2 * size) {
+        let (upper, lower) = of.split_at_mut(size);
+        vector.exchange(upper, lower, size as u32, mask);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::placements::MOST_ROWS;
 use super::vector::{
-    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Portable, ROOM, SLACK, Vector, Words,
+    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Plane, Portable, ROOM, SLACK, Vector,
+    Words,
 };
 use super::*;
 use crate::board::{Piece, Problem, Square};
@@ -186,9 +187,9 @@ fn totals_are_published_and_the_work_is_the_same_with_every_instruction_set() {
     }
 }
 
-/// Compares the operations with the portable ones, for lengths around every multiple of a vector
-/// and around powers of two, at which a count could wrap.
-fn check_operations<V: Vector>(vector: V) {
+/// Compares the filter with its definition, for lengths around every multiple of a vector and
+/// around powers of two, at which a count could wrap.
+fn check_filter<V: Vector>(vector: V) {
     let lengths = (0..=40).chain([63, 64, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025]);
     let mut random = fastrand::Rng::with_seed(256);
     for length in lengths {
@@ -197,21 +198,17 @@ fn check_operations<V: Vector>(vector: V) {
             || (0..length + SLACK).map(|_| 1u64 << random.u32(..64)).collect::<Vec<u64>>();
         let (tests, a) = (words(), words());
         let mask = 0xffff_0f0f_00ff_3333;
-        let room = || vec![0u64; length + SLACK];
-        let run = |of: &dyn Fn(&mut [u64]) -> usize| {
-            let mut into = room();
-            let kept = of(&mut into);
-            into.truncate(kept);
-            into
-        };
-        assert_eq!(
-            run(&|into| vector.join(length, &tests, mask, &a, 5, into)),
-            run(&|into| Portable.join(length, &tests, mask, &a, 5, into)),
-        );
+        let mut kept = vec![0; length + SLACK];
+        let count = vector.join(length, &tests, mask, &a, 5, &mut kept);
+        kept.truncate(count);
+        let pairs = tests.iter().zip(&a).take(length);
+        let expected: Vec<u64> =
+            pairs.filter(|(test, _)| *test & mask == 0).map(|(_, word)| word | 5).collect();
+        assert_eq!(kept, expected);
     }
 }
 
-/// Compares the joins with the portable ones, up to the order of the results.
+/// Compares the joins with their definition, up to the order of the results.
 fn check_joins<V: Vector>(vector: V) {
     let mut random = fastrand::Rng::with_seed(120);
     for _ in 0..400 {
@@ -224,37 +221,37 @@ fn check_joins<V: Vector>(vector: V) {
         let of_codes: FewCodes = std::array::from_fn(|_| random.u32(..1 << 16));
         let mask = random.u32(..1 << MOST_PLACEMENTS);
         let each = Each { mask, tests: &of_each, test: 1 << random.u32(..16) };
+        let mut pairs = Vec::new();
+        for i in (0..MOST_PLACEMENTS).filter(|i| mask >> i & 1 == 1) {
+            let apart = |j: &usize| tests[*j] & (of_each[i] | each.test) == 0;
+            pairs.extend((0..count).filter(apart).map(|j| (i, j)));
+        }
         let room = count * mask.count_ones() as usize + SLACK;
+        let mut joined = vec![0; room];
         let many = Words { count, tests: &tests, words: &words };
-        let joined = |of: &dyn Fn(&mut [u64]) -> usize| {
-            let mut into = vec![0; room];
-            let kept = of(&mut into);
-            into.truncate(kept);
-            into.sort_unstable();
-            into
-        };
-        assert_eq!(
-            joined(&|into| vector.join_all(many, each, &of_each, 5, into)),
-            joined(&|into| Portable.join_all(many, each, &of_each, 5, into)),
-        );
+        let kept = vector.join_all(many, each, &of_each, 5, &mut joined);
+        joined.truncate(kept);
+        joined.sort_unstable();
+        let mut expected: Vec<u64> =
+            pairs.iter().map(|&(i, j)| words[j] | of_each[i] | 5).collect();
+        expected.sort_unstable();
+        assert_eq!(joined, expected);
+        let mut joined = vec![0; room];
         let many = Coded { count, tests: &tests, codes: &codes };
-        let joined = |of: &dyn Fn(&mut [u32]) -> usize| {
-            let mut into = vec![0; room];
-            let kept = of(&mut into);
-            into.truncate(kept);
-            into.sort_unstable();
-            into
-        };
-        assert_eq!(
-            joined(&|into| vector.join_codes(many, each, &of_codes, 5, into)),
-            joined(&|into| Portable.join_codes(many, each, &of_codes, 5, into)),
-        );
+        let kept = vector.join_codes(many, each, &of_codes, 5, &mut joined);
+        joined.truncate(kept);
+        joined.sort_unstable();
+        let mut expected: Vec<u32> =
+            pairs.iter().map(|&(i, j)| codes[j] + of_codes[i] + 5).collect();
+        expected.sort_unstable();
+        assert_eq!(joined, expected);
         let orders = of_codes.map(|code| code % 24);
-        assert_eq!(vector.look_up(&orders, &of_codes), Portable.look_up(&orders, &of_codes));
+        let looked_up = orders.map(|order| of_codes[order as usize]);
+        assert_eq!(vector.look_up(&orders, &of_codes), looked_up);
     }
 }
 
-/// Compares the selections with the portable ones.
+/// Compares the selections with their definition.
 fn check_selections<V: Vector>(vector: V) {
     let mut random = fastrand::Rng::with_seed(24);
     for count in 0..=MOST_PLACEMENTS {
@@ -264,63 +261,45 @@ fn check_selections<V: Vector>(vector: V) {
         let orders: FewCodes = std::array::from_fn(|_| random.u32(..24));
         let codes: FewCodes = std::array::from_fn(|_| random.u32(..1 << 16));
         let choice = Choice { count, tests: &tests, against: 0xffff_0f0f_00ff_3333 };
-        let two = |of: &dyn Fn([&mut [u64]; 2]) -> usize| {
-            let (mut first, mut second) = (vec![0; ROOM], vec![0; ROOM]);
-            let kept = of([&mut first, &mut second]);
-            first.truncate(kept);
-            second.truncate(kept);
-            (first, second)
-        };
-        assert_eq!(vector.chosen(choice), Portable.chosen(choice));
-        assert_eq!(
-            two(&|into| vector.select(choice, [&a, &b], [5, 9], into)),
-            two(&|into| Portable.select(choice, [&a, &b], [5, 9], into)),
-        );
-        let coded = |of: &dyn Fn(&mut [u64], &mut [u32]) -> usize| {
-            let (mut words, mut codes) = (vec![0; ROOM], vec![0; ROOM]);
-            let kept = of(&mut words, &mut codes);
-            words.truncate(kept);
-            codes.truncate(kept);
-            (words, codes)
-        };
-        let by = [&orders, &codes];
-        assert_eq!(
-            coded(&|words, codes| vector.select_coded(
-                choice,
-                &a,
-                by,
-                (5, 1 << 16),
-                (words, codes)
-            )),
-            coded(&|words, codes| Portable.select_coded(
-                choice,
-                &a,
-                by,
-                (5, 1 << 16),
-                (words, codes)
-            )),
-        );
+        let chosen: Vec<usize> = (0..count).filter(|&i| tests[i] & choice.against == 0).collect();
+        assert_eq!(vector.chosen(choice), chosen.iter().map(|i| 1 << i).sum::<u32>());
+        let (mut first, mut second) = (vec![0; ROOM], vec![0; ROOM]);
+        let kept = vector.select(choice, [&a, &b], [5, 9], [&mut first, &mut second]);
+        assert_eq!(first[..kept], chosen.iter().map(|&i| a[i] | 5).collect::<Vec<u64>>());
+        assert_eq!(second[..kept], chosen.iter().map(|&i| b[i] | 9).collect::<Vec<u64>>());
+        let (mut words, mut coded) = (vec![0; ROOM], vec![0; ROOM]);
+        let into = (&mut words[..], &mut coded[..]);
+        let kept = vector.select_coded(choice, &a, [&orders, &codes], (5, 1 << 16), into);
+        let code_of = |&i: &usize| codes[orders[i] as usize] + (1 << 16);
+        assert_eq!(words[..kept], chosen.iter().map(|&i| a[i] | 5).collect::<Vec<u64>>());
+        assert_eq!(coded[..kept], chosen.iter().map(code_of).collect::<Vec<u32>>());
     }
 }
 
-/// Compares the operations on planes with the portable ones.
+/// Compares the operations on planes with their definition, word by word.
 fn check_planes<V: Vector, const W: usize>(vector: V) {
     let mut random = fastrand::Rng::with_seed(64);
     for shift in [1, 2, 4, 8, 16, 32] {
-        let [a, b, c]: [[u64; W]; 3] =
-            std::array::from_fn(|_| std::array::from_fn(|_| random.u64(..)));
-        let mask = random.u64(..);
-        let (mut exchanged, mut expected) = ([a, b], [a, b]);
-        let [x, y] = &mut exchanged;
-        vector.exchange(x, y, shift, mask);
-        let [x, y] = &mut expected;
-        Portable.exchange(x, y, shift, mask);
-        assert_eq!(exchanged, expected);
-        let (mut both, mut expected) = ([0; W], [0; W]);
+        let mut plane = || -> Plane<W> { std::array::from_fn(|_| random.u64(..)) };
+        let (a, b, c) = (plane(), plane(), plane());
+        let (upper, lower) = ([a, b, c], [b, c, a]);
+        // The shift drops no bit of the mask.
+        let mask = plane()[0] & u64::MAX >> shift;
+        let (mut x, mut y) = (upper, lower);
+        vector.exchange(&mut x, &mut y, shift, mask);
+        for (row, w) in (0..3).flat_map(|row| (0..W).map(move |w| (row, w))) {
+            let (of_upper, of_lower) = (upper[row][w], lower[row][w]);
+            let shifted = mask << shift;
+            assert_eq!(x[row][w], (of_upper & !shifted) | (of_lower & mask) << shift);
+            assert_eq!(y[row][w], (of_lower & !mask) | (of_upper & shifted) >> shift);
+        }
+        let mut both = [0; W];
         vector.and(&a, &b, &mut both);
-        Portable.and(&a, &b, &mut expected);
-        assert_eq!(both, expected);
-        assert_eq!(vector.none(&a, &b, &c), Portable.none(&a, &b, &c));
+        let none = vector.none(&a, &b, &c);
+        for w in 0..W {
+            assert_eq!(both[w], a[w] & b[w]);
+            assert_eq!(none[w], a[w] & !b[w] & !c[w]);
+        }
     }
 }
 
@@ -341,25 +320,25 @@ fn check_sums<V: Vector, const W: usize>(vector: V) {
     }
 }
 
+/// Compares all operations with their definition.
+fn check_operations<V: Vector, const W: usize>(vector: V) {
+    check_filter(vector);
+    check_joins(vector);
+    check_selections(vector);
+    check_planes::<_, W>(vector);
+    check_sums::<_, W>(vector);
+}
+
 #[test]
-fn the_operations_of_every_instruction_set_equal_the_portable_ones() {
-    check_operations(Portable);
-    check_sums::<_, 8>(Portable);
+fn the_operations_of_every_instruction_set_equal_their_definition() {
+    check_operations::<_, 8>(Portable);
     #[cfg(target_arch = "x86_64")]
     {
         if let Some(vector) = avx2::Avx2::detect() {
-            check_operations(vector);
-            check_joins(vector);
-            check_selections(vector);
-            check_sums::<_, { avx2::WORDS }>(vector);
-            check_planes::<_, { avx2::WORDS }>(vector);
+            check_operations::<_, { avx2::WORDS }>(vector);
         }
         if let Some(vector) = avx512::Avx512::detect() {
-            check_operations(vector);
-            check_joins(vector);
-            check_selections(vector);
-            check_sums::<_, { avx512::WORDS }>(vector);
-            check_planes::<_, { avx512::WORDS }>(vector);
+            check_operations::<_, { avx512::WORDS }>(vector);
         }
     }
 }

@@ -188,9 +188,15 @@ pub(super) trait Vector: Copy {
         into: &mut [u32],
     ) -> usize;
 
-    /// Exchanges the bits of `a` that `mask` has shifted left by `shift` with those of `b` in the
-    /// mask.
-    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64);
+    /// Exchanges, in each pair of planes at the same place, the bits of `a` that `mask` has shifted
+    /// left by `shift` with those of `b` in the mask.
+    fn exchange<const W: usize>(
+        self,
+        a: &mut [Plane<W>],
+        b: &mut [Plane<W>],
+        shift: u32,
+        mask: u64,
+    );
 
     /// Writes the states that are in both planes to `into`.
     fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>);
@@ -271,24 +277,38 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    fn exchange<const W: usize>(self, a: &mut Plane<W>, b: &mut Plane<W>, shift: u32, mask: u64) {
-        for w in 0..W {
-            let differ = (a[w] >> shift ^ b[w]) & mask;
-            b[w] ^= differ;
-            a[w] ^= differ << shift;
+    fn exchange<const W: usize>(
+        self,
+        a: &mut [Plane<W>],
+        b: &mut [Plane<W>],
+        shift: u32,
+        mask: u64,
+    ) {
+        for (x, y) in a.as_flattened_mut().iter_mut().zip(b.as_flattened_mut()) {
+            let differ = (*x >> shift ^ *y) & mask;
+            *y ^= differ;
+            *x ^= differ << shift;
         }
     }
 
     #[inline(always)]
     fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>) {
+        // All loads precede the stores. Otherwise the compiler does not vectorise the loop, because
+        // after inlining it does not know that `into` and `b` are apart.
+        let mut both = *a;
         for w in 0..W {
-            into[w] = a[w] & b[w];
+            both[w] &= b[w];
         }
+        *into = both;
     }
 
     #[inline(always)]
     fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W> {
-        std::array::from_fn(|w| valid[w] & !(a[w] | b[w]))
+        let mut none = *valid;
+        for w in 0..W {
+            none[w] &= !(a[w] | b[w]);
+        }
+        none
     }
 
     #[inline(always)]
@@ -346,13 +366,9 @@ const fn add(a: u64, b: u64, c: u64) -> (u64, u64) {
     ((a & b) | (different & c), different ^ c)
 }
 
-/// Returns the number of set bits, by shifts and masks, which the compiler can vectorise.
+/// Returns the number of set bits. In a loop the compiler vectorises it: by `cnt` on aarch64, by
+/// shifts and masks on other processors.
 #[inline(always)]
-const fn set_bits(word: u64) -> u64 {
-    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
-    let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    let bytes = bytes + (bytes >> 8);
-    let bytes = bytes + (bytes >> 16);
-    (bytes + (bytes >> 32)) & 0x7f
+fn set_bits(word: u64) -> u64 {
+    u64::from(word.count_ones())
 }
