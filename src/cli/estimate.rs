@@ -1,13 +1,16 @@
 //! `nqueens estimate`.
 
+use std::f64::consts::LN_10;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::{CpuArgs, board_size};
+use super::args::{CpuArgs, number};
 use super::progress::time_with_interval;
 use super::{Exit, Failure, print};
-use crate::engine::{DeviceChoice, DeviceName, Estimate, Mean, estimate};
+use crate::decomposition::MAX_COUNT_SIZE;
+use crate::engine::{AnnealingEstimate, MAX_ANNEALING_SIZE, estimate_by_annealing};
+use crate::engine::{CountOptions, DeviceChoice, DeviceName, Estimate, Mean, estimate};
 use crate::report::{counted, rounded};
 
 /// Estimate the solutions, the nodes and the time of a count on this machine.
@@ -15,15 +18,19 @@ use crate::report::{counted, rounded};
 /// Solutions and nodes are estimated by random probes of the search tree, after symmetry reduction
 /// and without look-ahead; kernels visit fewer nodes. The time is estimated by counting a random
 /// sample of the subproblems on the CPU.
+///
+/// From n = 33 on, where nothing can be counted, only the solutions are estimated, by annealed
+/// importance sampling.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, from 0 to 32.
+    /// The board size, from 0 to 1000.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The time to spend on probes, and again on the sample, in seconds. Quadrupling it halves the
-    /// error.
+    /// The time to spend on probes, and again on the sample, in seconds; from n = 33 on, the time
+    /// to spend on annealing runs (at least 16 of them, for n = 1000 about five seconds of one
+    /// core). Quadrupling it halves the error.
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// The seed of the random numbers.
@@ -32,6 +39,11 @@ pub(super) struct Args {
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// Parses the size of a board that can be estimated.
+fn board_size(text: &str) -> Result<usize, String> {
+    number(text, "board size", 0, MAX_ANNEALING_SIZE)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -61,17 +73,119 @@ struct Report {
     dives: u64,
 }
 
+/// The output of `--json` for a board that is too large to count.
+#[derive(Debug, Serialize)]
+struct LargeReport {
+    n: usize,
+    log10_solutions: f64,
+    log10_solutions_error: f64,
+    log10_solutions_least: f64,
+    log10_solutions_most: f64,
+    gamma: f64,
+    gamma_error: f64,
+    gamma_least: f64,
+    gamma_most: f64,
+    runs: u64,
+    effective_runs: f64,
+    sweeps: usize,
+}
+
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     // The sample is counted on the CPU.
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
-    let found = estimate(args.n, &args.cpu.options(cpu), args.seconds, args.seed)?;
+    let options = args.cpu.options(cpu);
+    if args.n > MAX_COUNT_SIZE {
+        return run_large(args, &options);
+    }
+    let found = estimate(args.n, &options, args.seconds, args.seed)?;
     if args.json {
-        let object = serde_json::to_string(&report(args.n, &found)).expect("numbers serialise");
-        print(&(object + "\n"))?;
+        print_json(&report(args.n, &found))?;
     } else {
         print(&text(args.n, &found))?;
     }
     Ok(Exit::Done)
+}
+
+/// Estimates a board that is too large to count.
+fn run_large(args: &Args, options: &CountOptions) -> Result<Exit, Failure> {
+    if options.kernel.is_some() {
+        return Err(Failure::usage(format!(
+            "--kernel is for n up to {MAX_COUNT_SIZE}; the estimate of n = {} uses no kernel",
+            args.n
+        )));
+    }
+    let found = estimate_by_annealing(args.n, options, args.seconds, args.seed);
+    let found = found.map_err(Failure::usage)?;
+    if args.json {
+        print_json(&large_report(&found))?;
+    } else {
+        print(&large_text(&found))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn print_json(report: &impl Serialize) -> Result<(), Failure> {
+    let object = serde_json::to_string(report).expect("numbers serialise");
+    print(&(object + "\n"))
+}
+
+/// Returns the decimal logarithm of the solutions.
+fn log10_solutions(found: &AnnealingEstimate) -> Mean {
+    let Mean { mean, error, values } = found.ln_solutions;
+    Mean { mean: mean / LN_10, error: error / LN_10, values }
+}
+
+fn large_report(found: &AnnealingEstimate) -> LargeReport {
+    let (log10, gamma) = (log10_solutions(found), found.gamma());
+    let ([log10_solutions_least, log10_solutions_most], [gamma_least, gamma_most]) =
+        (log10.interval(), gamma.interval());
+    LargeReport {
+        n: found.n,
+        log10_solutions: log10.mean,
+        log10_solutions_error: log10.error,
+        log10_solutions_least,
+        log10_solutions_most,
+        gamma: gamma.mean,
+        gamma_error: gamma.error,
+        gamma_least,
+        gamma_most,
+        runs: found.runs,
+        effective_runs: found.effective_runs,
+        sweeps: found.sweeps,
+    }
+}
+
+fn large_text(found: &AnnealingEstimate) -> String {
+    let mut lines = vec![format!(
+        "{}, estimated from {} (with 90 % intervals)",
+        counted(found.n as u128, "queen"),
+        counted(found.runs.into(), "annealing run"),
+    )];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
+    let log10 = log10_solutions(found);
+    let [least, most] = log10.interval();
+    let powers = [log10.mean, least, most].map(power_of_ten);
+    line("solutions", format!("{} ({} to {})", powers[0], powers[1], powers[2]));
+    line("log10(solutions)", format!("{:.3} ({least:.3} to {most:.3})", log10.mean));
+    let gamma = found.gamma();
+    let [least, most] = gamma.interval();
+    let value = format!("{:.5} ({least:.5} to {most:.5})", gamma.mean);
+    line("gamma", value + ", of solutions = (n exp(-gamma))^n; the limit is 1.94400");
+    line("effective runs", rounded(found.effective_runs));
+    lines.join("\n") + "\n"
+}
+
+/// Formats a power of ten that may be beyond the range of floating-point numbers: "7.00e2115".
+fn power_of_ten(log10: f64) -> String {
+    if log10 == f64::NEG_INFINITY {
+        return "0".to_owned();
+    }
+    let exponent = log10.floor();
+    let mantissa = format!("{:.2}", 10.0_f64.powf(log10 - exponent));
+    match mantissa.as_str() {
+        "10.00" => format!("1.00e{}", exponent + 1.0),
+        _ => format!("{mantissa}e{exponent}"),
+    }
 }
 
 fn report(n: usize, found: &Estimate) -> Report {
@@ -129,4 +243,22 @@ fn text(n: usize, found: &Estimate) -> String {
         line("time of the count", format!("{}{from}", time_with_interval(found)));
     }
     lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_ten_have_a_mantissa_below_ten() {
+        for (log10, text) in [
+            (2.0, "1.00e2"),
+            (2_115.845_3, "7.00e2115"),
+            (9.999_9, "1.00e10"),
+            (-0.3, "5.01e-1"),
+            (f64::NEG_INFINITY, "0"),
+        ] {
+            assert_eq!(power_of_ten(log10), text);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Whole jobs: units on every core and device, estimates, progress.
 
+mod annealing;
 mod calibration;
 mod campaign_plan;
 mod count;
@@ -14,10 +15,12 @@ mod progress;
 mod queue;
 mod selected_devices;
 mod session_results;
+mod swap_chain;
 mod unit_size;
 mod unit_store;
 mod workers;
 
+pub use annealing::{AnnealingEstimate, MAX_ANNEALING_SIZE, TooLarge, estimate_by_annealing};
 pub use calibration::TimeForecast;
 pub use campaign_plan::{fastest_subproblems, plan_for_campaign, usual_campaign_time};
 pub use count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count};
