@@ -32,7 +32,7 @@ pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 pub(crate) use kernels::{KernelPreference, known_answers};
 pub use part::JobPart;
 pub use progress::CountProgress;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "cli")]
 pub(crate) use unit_size::has_gpu;
 #[cfg(feature = "cluster")]
 pub(crate) use workers::{BatchSizing, check_on_cpu, wait_for_devices};
