@@ -94,7 +94,7 @@ pub(super) enum Request {
     },
     /// Asks whether a check of sub-ranges is reserved for a worker.
     HasReservedCheck(String, ReplySender<bool>),
-    /// Asks for what determines the plan of a problem.
+    /// Asks for the state of the campaign on which the plan of a problem depends.
     PlanContext(Problem, ReplySender<PlanContext>),
     Submit {
         planned: Planned,

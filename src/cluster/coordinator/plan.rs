@@ -12,7 +12,7 @@ pub(super) struct Planned {
     pub(super) decomposition: Arc<Decomposition>,
 }
 
-/// What the campaign knows that determines the plan of a problem.
+/// The state of the campaign on which the plan of a problem depends.
 #[derive(Clone, Debug)]
 pub(super) struct PlanContext {
     /// The job of the same problem that was submitted before.

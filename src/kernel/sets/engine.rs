@@ -79,7 +79,7 @@ struct UpperHalf {
     codes: [PartCodes; 2],
 }
 
-/// What is computed of the upper half.
+/// The intermediate results of the upper half.
 #[derive(Debug)]
 struct UpperBuffers<const W: usize> {
     /// The list behind each number of rows that filter.
