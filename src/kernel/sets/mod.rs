@@ -34,7 +34,7 @@ mod vector;
 mod tests;
 
 pub use engine::SetWork;
-pub(super) use kernel::SetKernel;
+pub(super) use kernel::{SetKernel, is_sampled};
 
 use crate::decomposition::{ColumnSet, SetFamily};
 use crate::tally::Residues;
