@@ -81,7 +81,7 @@ impl KernelPreference {
 
     /// Returns the first kernel for the job, and the next one that does not count by column sets,
     /// which shares nothing with a first one that does: the same one twice if there is no other.
-    #[cfg(any(feature = "cluster", test))]
+    #[cfg(feature = "cluster")]
     pub(crate) fn pair(&self, job: &Job) -> Option<(KernelKind, KernelKind)> {
         let first = self.for_job(job).next()?;
         let second = self.for_job(job).find(|kind| *kind != first && !kind.is_for_sets());
