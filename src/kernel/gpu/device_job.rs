@@ -17,7 +17,7 @@ pub struct DeviceJob<'a>(Work<'a>);
 /// The subproblems of a job.
 #[derive(Debug)]
 pub(super) enum Work<'a> {
-    Prefixes(PrefixJob<'a>),
+    Prefixes(Box<PrefixJob<'a>>),
     Sets(SetJob<'a>),
 }
 

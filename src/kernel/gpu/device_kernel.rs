@@ -127,7 +127,7 @@ impl DeviceKernel {
         Ok(DeviceJob::new(if decomposition.has_sets() {
             Work::Sets(SetJob::open(self, decomposition)?)
         } else {
-            Work::Prefixes(self.open_prefixes(decomposition)?)
+            Work::Prefixes(Box::new(self.open_prefixes(decomposition)?))
         }))
     }
 

@@ -18,7 +18,7 @@ impl SetShape {
     pub(in crate::kernel::gpu) const DEFAULT: Self = Self { groups: 1792, capacity: 1 << 18 };
     /// For software drivers: llvmpipe ends loops after 65,535 iterations in all loops of a shader,
     /// and a step is not interrupted.
-    pub(in crate::kernel::gpu) const SOFTWARE: Self = Self { groups: 16, capacity: 1 << 14 };
+    pub(in crate::kernel::gpu) const SOFTWARE: Self = Self { groups: 16, capacity: 1 << 12 };
     /// The least useful room of a workgroup, in states.
     const FEWEST_STATES: u32 = 1 << 10;
     /// The largest room: a lane counts at most 2^16 of these states at once.
