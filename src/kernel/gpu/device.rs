@@ -16,7 +16,7 @@ use super::layout::{
     Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP,
 };
 use super::mirror::Memory;
-use super::tables::Specialisation;
+use super::tables::{Specialisation, Variant};
 
 const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
 const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
@@ -193,7 +193,7 @@ impl Pipelines {
         self.search.entry(special).or_insert_with(|| {
             let constants = [
                 ("DEPTH", f64::from(special.depth)),
-                ("GENERAL", f64::from(u8::from(special.general))),
+                ("GENERAL", f64::from(u8::from(special.variant == Variant::General))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
             // The shader writes its stacks before it reads them, and zeroes what must be zero

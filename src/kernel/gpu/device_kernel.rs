@@ -2,9 +2,9 @@
 //! accounting.
 //!
 //! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a
-//! *slot*, one for every unit (or sub-range of one) and weight. Submissions of several rounds
-//! follow, two or three in flight, until nothing is left; then the lanes flush, and the slots
-//! become tallies.
+//! *slot*, one for every unit (or sub-range of one) and weight. All prefixes of a batch need the
+//! same variant of the search. Submissions of several rounds follow, two or three in flight, until
+//! nothing is left; then the lanes flush, and the slots become tallies.
 //!
 //! A batch whose accounting does not balance is a [`Fault`] and never a count; `accounting.rs`
 //! lists the checks.
@@ -19,7 +19,7 @@ use super::backend::{Backend, JobMemory, Shape, Submission};
 use super::batch_builder::{BatchBuilder, pieces};
 use super::fault::Fault;
 use super::layout::{Counters, Params};
-use super::tables::{Specialisation, Tables};
+use super::tables::{Specialisation, Tables, Variant};
 use super::tuning::{Observation, Tuning};
 use crate::decomposition::Decomposition;
 use crate::tally::{Parts, Tally};
@@ -241,15 +241,19 @@ impl DeviceJob<'_> {
         let mut results = vec![Parts::default(); ranges.len()];
         let tables = Arc::clone(&self.tables);
         let most_prefixes = u64::from(self.shape.prefixes);
-        let mut pieces = pieces(ranges, most_prefixes).peekable();
-        while pieces.peek().is_some() {
-            let mut builder = BatchBuilder::new(self.decomposition, &tables, self.counters);
-            while let Some((index, range)) =
-                pieces.next_if(|(_, range)| builder.has_room(range, most_prefixes))
-            {
-                builder.add(index, range, &mut results[index])?;
+        let decomposition = self.decomposition;
+        for variant in Variant::ALL {
+            let mut pieces =
+                pieces(decomposition, &tables, &ranges, variant, most_prefixes).peekable();
+            while pieces.peek().is_some() {
+                let mut builder = BatchBuilder::new(decomposition, &tables, self.counters);
+                while let Some((index, range)) =
+                    pieces.next_if(|(_, range)| builder.has_room(range, most_prefixes))
+                {
+                    builder.add(index, range, &mut results[index])?;
+                }
+                self.run(&builder, variant, &mut results, should_continue)?;
             }
-            self.run(&builder, &mut results, should_continue)?;
         }
         Ok(results)
     }
@@ -258,6 +262,7 @@ impl DeviceJob<'_> {
     fn run(
         &mut self,
         builder: &BatchBuilder<'_>,
+        variant: Variant,
         results: &mut [Parts],
         should_continue: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
@@ -268,7 +273,7 @@ impl DeviceJob<'_> {
         self.kernel.backend.load(batch)?;
         let special = Specialisation {
             depth: self.tables.depth(),
-            general: builder.general,
+            variant,
             look_ahead: self.kernel.look_ahead,
         };
         let mut in_flight: VecDeque<InFlight> = VecDeque::new();

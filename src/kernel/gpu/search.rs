@@ -3,7 +3,7 @@
 
 use super::layout::{CLASS_ROWS, Lane, Params, SHADOW_LIMIT, TAKE, mark};
 use super::mirror::Memory;
-use super::tables::Specialisation;
+use super::tables::{Specialisation, Variant};
 
 /// Runs the shader once, one lane after the other.
 pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
@@ -130,7 +130,7 @@ impl Running<'_> {
         let rest = open & open.wrapping_sub(1);
         let queen = open ^ rest;
         let child = free ^ queen;
-        let row = if self.special.general { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
+        let row = if self.is_general() { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
         let child_left = (left | queen) << row[2];
         let child_right = (right | queen) >> row[2];
         let child_open = child & !(child_left | child_right) & row[0];
@@ -166,6 +166,10 @@ impl Running<'_> {
         }
     }
 
+    fn is_general(&self) -> bool {
+        self.special.variant == Variant::General
+    }
+
     /// Returns the current row when `free` columns are free.
     fn row(&self, free: u32) -> [u32; 4] {
         let class = (self.lane.label >> 16) as usize;
@@ -190,7 +194,7 @@ impl Running<'_> {
         self.lane.right = right;
         self.lane.label = label;
         self.lane.open = free & !(left | right);
-        if self.special.general {
+        if self.is_general() {
             self.lane.open &= self.row(free)[0];
         }
     }

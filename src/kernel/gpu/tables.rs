@@ -13,10 +13,24 @@ pub struct Specialisation {
     /// The number of entries of a lane's stack: every row above the block but the last two may
     /// leave one.
     pub depth: u32,
-    /// Whether rows above the block have masks, or gaps between them.
-    pub general: bool,
+    /// The variant of the search.
+    pub variant: Variant,
     /// Whether a child must have an open square in the row after the next as well.
     pub look_ahead: bool,
+}
+
+/// The variants of the search, which differ in what the rows above the block may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variant {
+    /// The rows are adjacent and all of their squares are open.
+    Plain,
+    /// The rows may have any masks, and gaps between them.
+    General,
+}
+
+impl Variant {
+    /// All variants, the cheapest first.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::General];
 }
 
 /// A symmetry case in the tables.
@@ -28,8 +42,8 @@ pub(super) struct CaseEntry {
     pub(super) upper_rows: u32,
     /// The class of its rows above the block.
     pub(super) class: u16,
-    /// Whether that class has masks or gaps.
-    pub(super) general: bool,
+    /// The variant of the search that counts it.
+    pub(super) variant: Variant,
     /// Columns allowed in the first row above the block.
     pub(super) upper_allowed: u32,
 }
@@ -89,7 +103,14 @@ impl Tables {
         self.lower_rows.push(LowerRow::default());
         self.lower_rows.extend((1..=case.below()).map(|left| lower_row(case, case.below() - left)));
         let upper_allowed = case.allowed()[case.below()];
-        Some(CaseEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
+        let variant = if general { Variant::General } else { Variant::Plain };
+        Some(CaseEntry { rows: first, upper_rows: upper as u32, class, variant, upper_allowed })
+    }
+
+    /// Returns the variant of the search that counts the symmetry case with this index. A case that
+    /// the shaders do not support has no states to search, and is in any batch.
+    pub(super) fn variant(&self, case: usize) -> Variant {
+        self.cases[case].map_or(Variant::Plain, |entry| entry.variant)
     }
 
     /// Returns whether the shaders support any of the symmetry cases.
