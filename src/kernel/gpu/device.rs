@@ -182,9 +182,8 @@ struct Pipelines {
 
 impl Pipelines {
     fn new(device: &wgpu::Device) -> Self {
-        let schedule =
-            pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[], true);
-        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[], true);
+        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[]);
+        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[]);
         let search_module = module(device, "search", SEARCH);
         Self { schedule, expand, search_module, search: HashMap::new() }
     }
@@ -196,9 +195,7 @@ impl Pipelines {
                 ("GENERAL", f64::from(u8::from(special.variant == Variant::General))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
-            // The shader writes its stacks before it reads them, and zeroes what must be zero
-            // itself.
-            pipeline(device, &self.search_module, "search", &constants, false)
+            pipeline(device, &self.search_module, "search", &constants)
         })
     }
 }
@@ -213,10 +210,10 @@ fn pipeline(
     module: &wgpu::ShaderModule,
     entry_point: &str,
     constants: &[(&str, f64)],
-    zero_initialize_workgroup_memory: bool,
 ) -> wgpu::ComputePipeline {
+    // The shaders write workgroup memory before they read it, and zero what must be zero.
     let compilation_options =
-        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory };
+        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory: false };
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(entry_point),
         layout: None,

@@ -303,6 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn shaders_zero_the_atomic_words_of_a_workgroup_before_their_first_barrier() {
+        let mut words = 0;
+        for source in [SCHEDULE, EXPAND, SEARCH] {
+            let (globals, entry_point) = source.split_once("@compute").expect("an entry point");
+            let before_barrier = entry_point.split("workgroupBarrier()").next().expect("code");
+            for line in globals.lines().filter(|line| line.contains("atomic<")) {
+                let Some(variable) = line.strip_prefix("var<workgroup> ") else { continue };
+                let name = variable.split(':').next().expect("a name");
+                assert!(before_barrier.contains(&format!("atomicStore(&{name}")), "{name}");
+                words += 1;
+            }
+        }
+        assert_eq!(words, 4);
+    }
+
+    #[test]
     fn shaders_and_host_have_the_same_constants() {
         // A slot is not a struct in the shader because its words are atomic; its size and offsets
         // are constants there.
