@@ -150,9 +150,17 @@ fn lane_mark(open_now: u32, height: u32) -> u32 {
     return sum;
 }
 
+// Adds to a pair of words of a slot. All lanes may add to the same words at once, so an atomic
+// operation that would add 0 is left out.
 fn add_pair(at: u32, low: u32, high: u32) {
-    let old = atomicAdd(&slots[at], low);
-    atomicAdd(&slots[at + 1u], high + u32(old > ~low));
+    var carried = high;
+    if (low != 0u) {
+        let old = atomicAdd(&slots[at], low);
+        carried += u32(old > ~low);
+    }
+    if (carried != 0u) {
+        atomicAdd(&slots[at + 1u], carried);
+    }
 }
 
 // Moves the counts for the slot of `label` from the lane to the slot.
@@ -163,7 +171,9 @@ fn flush() {
     let shadow = lanes[this_lane].shadow;
     add_pair(at + 4u, shadow & 0xffffu, 0u);
     add_pair(at + 6u, shadow >> 16u, 0u);
-    atomicAdd(&slots[at + 8u], finished);
+    if (finished != 0u) {
+        atomicAdd(&slots[at + 8u], finished);
+    }
     lanes[this_lane].hits = 0u;
     lanes[this_lane].hits_high = 0u;
     lanes[this_lane].turns = 0u;
