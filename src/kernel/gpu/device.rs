@@ -46,7 +46,7 @@ impl WgpuDevice {
             (
                 "bytes of workgroup memory",
                 limits.max_compute_workgroup_storage_size,
-                14 * 64 * 16 + 64,
+                15 * 64 * 16 + 64,
             ),
         ];
         if let Some((what, has, wanted)) = needs.into_iter().find(|(_, has, wanted)| has < wanted) {
@@ -192,6 +192,7 @@ impl Pipelines {
         self.search.entry(special).or_insert_with(|| {
             let constants = [
                 ("DEPTH", f64::from(special.depth)),
+                ("GATED", f64::from(u8::from(special.variant == Variant::Gated))),
                 ("GENERAL", f64::from(u8::from(special.variant == Variant::General))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
