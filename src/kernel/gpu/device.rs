@@ -96,6 +96,12 @@ impl Backend for WgpuDevice {
         self.inner()?.load(batch)
     }
 
+    fn compile(&mut self, special: Specialisation) -> Result<(), Fault> {
+        let inner = self.inner()?;
+        inner.pipelines.search(&inner.device, special);
+        inner.async_error.check()
+    }
+
     fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
         self.inner()?.submit(submission)
     }
@@ -381,8 +387,7 @@ impl Inner {
         if let Some(job) = &mut self.job {
             job.spare.push(reading.buffer);
         }
-        let counters = counters.ok_or_else(|| Fault::Lost("no counters came back".into()))?;
-        Ok(counters)
+        counters.ok_or_else(|| Fault::Lost("no counters came back".into()))
     }
 
     fn slots(&self) -> Result<Vec<Slot>, Fault> {

@@ -140,6 +140,7 @@ fn sub_ranges_without_slots_left_go_into_further_batches() {
 enum Call {
     /// To load a batch whose states have these classes.
     Load(BTreeSet<u32>),
+    Compile(Variant),
     Submit(Variant),
 }
 
@@ -169,6 +170,11 @@ impl Backend for Recorder {
     fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
         self.record(Call::Load(batch.segments.iter().map(|s| s.label >> 16).collect()));
         self.mirror.load(batch)
+    }
+
+    fn compile(&mut self, special: Specialisation) -> Result<(), Fault> {
+        self.record(Call::Compile(special.variant));
+        Ok(())
     }
 
     fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
@@ -220,6 +226,7 @@ fn a_batch_has_prefixes_of_one_variant_of_the_search() {
     for call in calls.iter() {
         match call {
             Call::Load(loaded) => classes = loaded,
+            Call::Compile(_) => {}
             Call::Submit(variant) => {
                 batches.push(*variant);
                 for &class in classes {
@@ -231,6 +238,27 @@ fn a_batch_has_prefixes_of_one_variant_of_the_search() {
     batches.dedup();
     // Each variant has one batch, as all prefixes fit in one.
     assert_eq!(batches, Variant::ALL);
+}
+
+#[test]
+fn a_search_is_compiled_before_the_first_submission_of_a_batch() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 10), None, 100);
+    let (mut kernel, calls) = Recorder::kernel(SMALL);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+    let calls = calls.lock().expect("no thread panicked");
+    let mut batches = 0;
+    for (before, call) in calls.iter().zip(&calls[1..]) {
+        match call {
+            Call::Load(_) => batches += 1,
+            Call::Compile(_) => assert!(matches!(before, Call::Load(_)), "{calls:?}"),
+            Call::Submit(variant) => assert!(
+                [Call::Compile(*variant), Call::Submit(*variant)].contains(before),
+                "{calls:?}"
+            ),
+        }
+    }
+    assert!(batches > 1);
 }
 
 proptest! {
@@ -258,7 +286,7 @@ fn settings_for_measurements_change_no_count() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
     let units: Vec<u64> = (0..decomposition.units()).collect();
     let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-    for (in_flight, lanes, turns) in [(0, 64, 0), (1, 128, 1023), (3, 256, u32::MAX)] {
+    for (in_flight, lanes, turns) in [(0, 64, 0), (1, 192, 1023), (3, 320, u32::MAX)] {
         let shape = Shape { lanes, ..SMALL };
         let mut tuning = kernel.tuning();
         (tuning.turns, tuning.rounds, tuning.expansions) = (turns, in_flight as u32, 0);
