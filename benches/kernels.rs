@@ -6,7 +6,7 @@
 //! cargo bench --bench kernels -- 17 18        # other sizes
 //! cargo bench --bench kernels -- 16 avx512    # one kernel only
 //! cargo bench --bench kernels -- sets 17 18   # column sets against prefixes, with the same instructions
-//! cargo bench --bench kernels -- units 20     # the times of 300 units of a campaign by column sets
+//! cargo bench --bench kernels -- units 20     # the times of units of a campaign by column sets
 //! cargo bench --bench kernels -- threads 17   # one thread against all, wall clock
 //! cargo bench --bench kernels -- sub-ranges 19   # units itemised by sub-ranges, against whole units
 //! ```
@@ -104,16 +104,17 @@ fn compare_sets(n: usize) {
     }
 }
 
-/// Prints how much the CPU times of units differ that a campaign by column sets has, for 300 units
-/// that are spread over the job: by the forecast all units take equally long.
+/// Prints how much the CPU times of units differ that a campaign by column sets has, for units that
+/// are spread over the job: by the forecast all units take equally long.
 fn time_units(n: usize) {
-    const UNITS: u64 = 300;
+    // From n = 23 on a unit takes several seconds.
+    let units: u64 = if n <= 22 { 300 } else { 60 };
     let problem = Problem::empty(Piece::Queen, n);
     let planned = plan_for_campaign(&problem, Subproblems::ColumnSets);
     let planned = planned.expect("a board that is counted");
     let kind = KernelKind::fastest_for_sets();
     let mut kernel = kind.build(Piece::Queen).expect("runs here");
-    let measured = UNITS.min(planned.units());
+    let measured = units.min(planned.units());
     let mut times: Vec<f64> = (0..measured)
         .map(|i| {
             let unit = planned.unit((2 * i + 1) * planned.units() / (2 * measured));

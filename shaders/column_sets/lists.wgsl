@@ -39,6 +39,22 @@ fn place_below(at: ptr<function, Below>, row: u32, queen: u32, gap: u32) -> bool
     return true;
 }
 
+// Adds the mark of a set and of its family to the slot.
+fn mark_set(number: u32, item: SetItem, family: u32) {
+    var mark = 0u;
+    if (lane == 0u) {
+        mark = number + 1u;
+        mark = mark * 0x9e3779b1u + item.upper;
+        mark = mark * 0x9e3779b1u + item.lower;
+        mark = mark * 0x9e3779b1u + item.first_rows[0];
+        mark = mark * 0x9e3779b1u + item.first_rows[1];
+    }
+    for (var i = lane; i < FAMILY; i += LANES) {
+        mark += families[family + i] * ((2u * i + 1u) * 0x85ebca77u);
+    }
+    atomicAdd(&slots[number].set_mark, mark);
+}
+
 // Lists the placements of the lower half of a set.
 fn list_set(item: SetItem, family: u32, start: u32) {
     let rows = families[family + ROWS_BELOW];

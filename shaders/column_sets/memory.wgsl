@@ -106,6 +106,8 @@ struct SetSlot {
     // The states of the lists, and those that were counted by planes, in 64 bits.
     listed: atomic<u32>,
     states: array<atomic<u32>, 2>,
+    // The mark of the set and of its family, as they were read.
+    set_mark: atomic<u32>,
     // How often the set was finished.
     finished: atomic<u32>,
     // Lists that did not come back as they were written.

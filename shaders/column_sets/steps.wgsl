@@ -185,6 +185,7 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
         let family = workgroupUniformLoad(&step.family);
         let start = workgroupUniformLoad(&step.start);
         if (what == LIST) {
+            mark_set(item, items[item], family);
             list_set(items[item], family, start);
             storageBarrier();
             workgroupBarrier();

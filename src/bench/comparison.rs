@@ -130,7 +130,8 @@ mod tests {
 
     fn run(seconds: u64, solutions: u128) -> Run {
         let elapsed = Duration::from_secs(seconds);
-        Run { elapsed, solutions, nodes: Some(solutions * 10), threads: 2, energy_j: Some(5.0) }
+        let (nodes, energy_j) = (Some(solutions * 10), Some(5.0));
+        Run { elapsed, solutions, nodes, threads: 2, energy_j, gpu: None }
     }
 
     const fn rounds(rounds: usize) -> NonZeroUsize {

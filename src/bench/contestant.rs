@@ -8,13 +8,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::energy::EnergyMeter;
+use super::gpu_meter::{GpuMeter, GpuReadings};
 use crate::board::{Piece, Problem};
 use crate::decomposition::Subproblems;
 use crate::engine::{
     CountError, CountEvent, CountOptions, CountProgress, CountTask, DeviceChoice, DeviceName,
 };
 use crate::kernel::KernelKind;
-use crate::kernel::gpu::{DeviceKernel, Fault};
+use crate::kernel::gpu::{AdapterInfo, DeviceKernel, Fault};
 use crate::tally::Tally;
 
 /// The type of device that a contestant counts on.
@@ -47,8 +48,10 @@ pub struct Run {
     pub nodes: Option<u128>,
     /// The number of threads that counted.
     pub threads: usize,
-    /// Energy in J; `None` if it is not known.
+    /// The energy in J of the processor's packages, or of the GPU; `None` if it is not known.
     pub energy_j: Option<f64>,
+    /// The clock and the power of the GPU; `None` if they are not known.
+    pub gpu: Option<GpuReadings>,
 }
 
 impl Run {
@@ -121,6 +124,7 @@ impl<'a> Contestant<'a> {
                 nodes: outcome.nodes,
                 threads: outcome.threads,
                 energy_j: energy.joules(elapsed),
+                gpu: None,
             })
         }))
     }
@@ -131,7 +135,12 @@ impl<'a> Contestant<'a> {
     ///
     /// # Errors
     /// The board is too large, or the device fails.
-    pub fn device(id: &str, kernel: DeviceKernel, n: usize) -> Result<Vec<Self>, CountError> {
+    pub fn device(
+        info: &AdapterInfo,
+        kernel: DeviceKernel,
+        n: usize,
+    ) -> Result<Vec<Self>, CountError> {
+        let id = &info.id;
         let kernel = Rc::new(RefCell::new(kernel));
         let mut contestants = Vec::new();
         for subproblems in [Subproblems::Prefixes, Subproblems::ColumnSets] {
@@ -148,9 +157,14 @@ impl<'a> Contestant<'a> {
                 Subproblems::Prefixes => id.to_owned(),
                 Subproblems::ColumnSets => format!("{id} sets"),
             };
-            let (kernel, id) = (Rc::clone(&kernel), id.to_owned());
+            let (kernel, info) = (Rc::clone(&kernel), info.clone());
             contestants.push(Self::new(name, ContestantKind::Gpu, n, move |n, on_progress| {
-                count_on_device(&id, &mut kernel.borrow_mut(), (n, subproblems), on_progress)
+                let meter = GpuMeter::start(&info.pci_bus_id);
+                let mut kernel = kernel.borrow_mut();
+                let run = count_on_device(&info.id, &mut kernel, (n, subproblems), on_progress)?;
+                let gpu = meter.readings();
+                let energy_j = gpu.map(|gpu| gpu.power_w * run.elapsed.as_secs_f64());
+                Ok(Run { energy_j, gpu, ..run })
             }));
         }
         Ok(contestants)
@@ -190,5 +204,5 @@ fn count_on_device(
     tallies.iter().try_for_each(|tally| total.merge(tally))?;
     let solutions = total.solutions()?;
     let (elapsed, nodes) = (began.elapsed(), Some(total.nodes()));
-    Ok(Run { elapsed, solutions, nodes, threads: 0, energy_j: None })
+    Ok(Run { elapsed, solutions, nodes, threads: 0, energy_j: None, gpu: None })
 }

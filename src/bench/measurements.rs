@@ -1,6 +1,7 @@
 //! The runs of a contestant, and the rates derived from them.
 
 use super::contestant::{ContestantKind, Run};
+use super::gpu_meter::GpuReadings;
 use super::spread::Spread;
 
 /// The runs of one contestant, one for each round.
@@ -50,6 +51,17 @@ impl Measurements {
         joules.map(Spread::of)
     }
 
+    /// Returns the clock in MHz and the power in W of a GPU; `None` if they are unknown for any run.
+    pub fn gpu(&self) -> Option<[Spread; 2]> {
+        let readings: Option<Vec<GpuReadings>> = self.runs.iter().map(|run| run.gpu).collect();
+        readings.map(|readings| {
+            [
+                Spread::of(readings.iter().map(|gpu| gpu.clock_mhz)),
+                Spread::of(readings.iter().map(|gpu| gpu.power_w)),
+            ]
+        })
+    }
+
     /// Returns the ratio of the solutions a second to those of `baseline`, compared round by
     /// round. `None` if a board has no solutions.
     pub fn ratio_to(&self, baseline: &Self) -> Option<Spread> {
@@ -72,7 +84,9 @@ mod tests {
 
     fn run(seconds: u64, solutions: u128) -> Run {
         let elapsed = Duration::from_secs(seconds);
-        Run { elapsed, solutions, nodes: Some(solutions * 10), threads: 2, energy_j: Some(5.0) }
+        let gpu = Some(GpuReadings { clock_mhz: 1500.0, power_w: 100.0 });
+        let nodes = Some(solutions * 10);
+        Run { elapsed, solutions, nodes, threads: 2, energy_j: Some(5.0), gpu }
     }
 
     fn measured(seconds: &[u64]) -> Measurements {
@@ -103,6 +117,10 @@ mod tests {
         assert_eq!(measured.solutions_per_s(), Spread { median: 46.0, min: 23.0, max: 92.0 });
         assert_eq!(measured.nodes_per_s(), Some(Spread { median: 460.0, min: 230.0, max: 920.0 }));
         assert_eq!(measured.energy_j().map(|joules| joules.median), Some(5.0));
+        let gpu = measured.gpu().map(|spreads| spreads.map(|spread| spread.median));
+        assert_eq!(gpu, Some([1500.0, 100.0]));
+        measured.runs[0].gpu = None;
+        assert!(measured.gpu().is_none());
         measured.runs[1].nodes = None;
         measured.runs[2].energy_j = None;
         assert_eq!((measured.nodes_per_s(), measured.energy_j()), (None, None));

@@ -1,7 +1,7 @@
 //! The median and the extremes of measurements.
 
 /// The median and the extremes of some values.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
 pub struct Spread {
     /// The median; for an even number of values, the mean of the two in the middle.
     pub median: f64,

@@ -1,12 +1,14 @@
 //! `nqueens bench`.
 
+mod file;
+
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
+use file::{BenchFile, ContestantResult, Machine};
 
 use super::args::{OrAuto, board_size, or_auto, threads};
 use super::atomic_file::AtomicFile;
@@ -19,7 +21,7 @@ use crate::engine::{CountError, Device, DeviceChoice, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
-use crate::report::{Published, counted, rounded};
+use crate::report::{counted, rounded};
 
 /// Benchmark the kernels and devices that count n queens.
 ///
@@ -45,9 +47,13 @@ pub(super) struct Args {
     /// The number of timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
     rounds: NonZeroUsize,
-    /// Print the result as one JSON object.
+    /// Print the result as one JSON object, a benchmark file that others can compare with.
     #[arg(long)]
     json: bool,
+    /// Also show the results in FILE, which nqueens bench --json printed for the same size, on this
+    /// or another machine. Repeat the flag for several files.
+    #[arg(long, value_name = "FILE")]
+    compare: Vec<PathBuf>,
     /// Write a bar chart to FILE as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -64,35 +70,15 @@ fn rounds(text: &str) -> Result<NonZeroUsize, String> {
     })
 }
 
-/// The output of `--json`.
-#[derive(Debug, Serialize)]
-struct Report<'a> {
-    n: usize,
-    rounds: usize,
-    contestants: Vec<ContestantReport<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ContestantReport<'a> {
-    name: &'a str,
-    kind: &'static str,
-    /// The size of the board that it counted. The textbook kernel may count a smaller board.
-    n: usize,
-    threads: usize,
-    elapsed_s: Spread,
-    solutions: String,
-    solutions_per_s: f64,
-    nodes_per_s: Option<f64>,
-    ratio_to_textbook: Option<Spread>,
-    energy_j: Option<f64>,
-    published: Published,
-}
-
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if lookup(Sequence::Total, args.n).is_none() {
         return Err(BenchError::Unpublished(args.n).into());
     }
-    let mut contestants = contestants(args)?;
+    let compared = args.compare.iter().map(|path| BenchFile::read(path, args.n));
+    let compared = compared.collect::<Result<Vec<_>, _>>()?;
+    let devices = find_devices(&args.device).map_err(CountError::from)?;
+    let machine = Machine::here(&devices);
+    let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
     let chart = args
         .svg
@@ -101,10 +87,17 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let chart = chart.transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
-        let report = report(args.n, args.rounds, &measured);
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+        let file = BenchFile {
+            machine: Some(machine),
+            compared,
+            ..report(args.n, args.rounds, &measured)
+        };
+        print(&(serde_json::to_string(&file).expect("numbers and strings serialise") + "\n"))?;
     } else {
         print(&text(args.n, args.rounds, &measured))?;
+        for (path, file) in args.compare.iter().zip(&compared) {
+            print(&comparison(&path.display().to_string(), file, &measured))?;
+        }
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
         file.finish(&chart_of(args.n, args.rounds, &measured))
@@ -119,7 +112,7 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Returns the contestants: the textbook kernel first, and each kernel once.
-fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
+fn contestants(args: &Args, devices: Vec<Device>) -> Result<Vec<Contestant<'static>>, CountError> {
     let fastest = KernelKind::fastest_on_cpu(&Problem::empty(Piece::Queen, args.n));
     let mut kernels = vec![KernelKind::Textbook];
     let named = args.kernel.iter().map(|kernel| kernel.0.unwrap_or(fastest));
@@ -138,22 +131,27 @@ fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     let on_cpu =
         kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
     let mut contestants = on_cpu.collect::<Result<Vec<_>, _>>()?;
-    contestants.extend(device_contestants(args)?);
+    contestants.extend(device_contestants(args, devices)?);
     Ok(contestants)
 }
 
 /// Opens the devices and tests them, which is not timed.
-fn device_contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
-    let devices = find_devices(&args.device)?;
+fn device_contestants(
+    args: &Args,
+    devices: Vec<Device>,
+) -> Result<Vec<Contestant<'static>>, CountError> {
     if devices.is_empty() && args.device == DeviceChoice::Auto {
         note("no GPU adapter found; comparing CPU kernels only");
     }
     let tested = |device: Device| {
         let id = device.id().to_owned();
+        let info = device.info().cloned();
         let opened =
             device.open().and_then(|mut kernel| self_test(&mut kernel, false).map(|()| kernel));
         match opened {
-            Ok(kernel) => Contestant::device(&id, kernel, args.n),
+            Ok(kernel) => {
+                Contestant::device(&info.expect("a device of this machine"), kernel, args.n)
+            }
             Err(fault) => Err(CountError::DeviceFault(id, fault.to_string())),
         }
     };
@@ -205,22 +203,16 @@ fn baseline(n: usize, measured: &[Measurements]) -> (&Measurements, Option<usize
     (baseline, (baseline.n != n).then_some(baseline.n))
 }
 
-fn report(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> Report<'_> {
+fn report(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> BenchFile {
     let (baseline, _) = baseline(n, measured);
-    let contestants = measured.iter().map(|m| ContestantReport {
-        name: &m.name,
-        kind: m.kind.name(),
-        n: m.n,
-        threads: m.threads(),
-        elapsed_s: m.seconds(),
-        solutions: m.solutions().to_string(),
-        solutions_per_s: m.solutions_per_s().median,
-        nodes_per_s: m.nodes_per_s().map(|rate| rate.median),
-        ratio_to_textbook: m.ratio_to(baseline),
-        energy_j: m.energy_j().map(|joules| joules.median),
-        published: Published::compare(Sequence::Total, m.n, m.solutions()),
-    });
-    Report { n, rounds: rounds.get(), contestants: contestants.collect() }
+    let contestants = measured.iter().map(|m| ContestantResult::new(m, baseline));
+    BenchFile {
+        n,
+        rounds: rounds.get(),
+        machine: None,
+        contestants: contestants.collect(),
+        compared: Vec::new(),
+    }
 }
 
 /// Formats a spread: "2.13 (2.10 to 2.40) ms".
@@ -240,8 +232,10 @@ fn seconds(value: Spread) -> String {
     spread(Spread { median, min, max }, " ms")
 }
 
+/// A value that is not known.
+const UNKNOWN: &str = "—";
+
 fn text(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
-    const UNKNOWN: &str = "—";
     let unknown = || UNKNOWN.to_owned();
     let (baseline, smaller) = baseline(n, measured);
     let head =
@@ -269,6 +263,33 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
             "  * solutions/s at n = {n} over those of the textbook kernel at n = {smaller}"
         ));
     }
+    lines.join("\n") + "\n"
+}
+
+/// Returns the results of a benchmark file, with their ratios to the fastest contestant here.
+fn comparison(path: &str, file: &BenchFile, measured: &[Measurements]) -> String {
+    let mut lines = vec![format!("\n{path}")];
+    lines.extend(file.machine_line().map(|machine| format!("  {machine}")));
+    let head = ["contestant", "n", "threads", "time", "solutions/s", "nodes/s", "× fastest here"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(file.contestants.iter().map(|there| {
+        let of_size = measured.iter().filter(|here| here.n == there.n);
+        let fastest = of_size.map(|here| here.solutions_per_s().median).fold(0.0, f64::max);
+        [
+            there.name.clone(),
+            there.n.to_string(),
+            there.threads.to_string(),
+            seconds(there.elapsed_s),
+            rounded(there.solutions_per_s),
+            there.nodes_per_s.map_or_else(|| UNKNOWN.to_owned(), rounded),
+            if fastest > 0.0 {
+                rounded(there.solutions_per_s / fastest)
+            } else {
+                UNKNOWN.to_owned()
+            },
+        ]
+    }));
+    lines.extend(aligned(&rows));
     lines.join("\n") + "\n"
 }
 
@@ -327,6 +348,7 @@ mod tests {
             nodes,
             threads: 2,
             energy_j: nodes.map(|_| 1.5),
+            gpu: None,
         };
         Measurements { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
     }
@@ -360,6 +382,59 @@ mod tests {
         let textbook = &report["contestants"][0];
         assert!(textbook["nodes_per_s"].is_null() && textbook["energy_j"].is_null());
         assert_eq!(textbook["ratio_to_textbook"]["max"], 1.0);
+    }
+
+    /// Writes a benchmark file of n = 16, changed by `change`, and reads it.
+    fn read(test: &str, change: impl FnOnce(&mut serde_json::Value)) -> Result<BenchFile, Failure> {
+        let path =
+            std::env::temp_dir().join(format!("nqueens-bench-{}-{test}", std::process::id()));
+        let mut report =
+            serde_json::to_value(report(16, ROUNDS, &pair(16, 14_772_512))).expect("serialises");
+        change(&mut report);
+        std::fs::write(&path, report.to_string()).expect("writable");
+        let file = BenchFile::read(&path, 16);
+        let _ = std::fs::remove_file(&path);
+        file
+    }
+
+    #[test]
+    fn a_benchmark_file_is_compared_with_the_fastest_contestant_here() {
+        let add_machine = |report: &mut serde_json::Value| {
+            report["machine"] = serde_json::to_value(Machine::here(&[])).expect("serialises");
+        };
+        let file = read("compared", add_machine).expect("a valid file");
+        let here = [measured("avx2", 16, [40, 40, 40], 14_772_512, None)];
+        let shown = comparison("their.json", &file, &here);
+        let lines: Vec<&str> = shown.lines().skip(1).collect();
+        assert_eq!((lines.len(), lines[0]), (5, "their.json"), "{shown}");
+        assert!(lines[1].contains(env!("CARGO_PKG_VERSION")), "{shown}");
+        assert!(lines[4].contains("avx512") && lines[4].ends_with("2.00"), "{shown}");
+        // As earlier builds wrote it.
+        let file = read("earlier", |_| {}).expect("a valid file");
+        assert!(file.machine.is_none());
+        assert_eq!(comparison("their.json", &file, &here).lines().count(), 5);
+    }
+
+    #[test]
+    fn an_unsuitable_benchmark_file_is_refused_with_the_reason() {
+        type Change = fn(&mut serde_json::Value);
+        let cases: [(&str, Change, Exit, &str); 3] = [
+            ("size", |report| report["n"] = 15.into(), Exit::Usage, "nqueens bench 15"),
+            ("shape", |report| report["contestants"] = 1.into(), Exit::File, "bench N --json"),
+            (
+                "wrong",
+                |report| report["contestants"][1]["solutions"] = "14772513".into(),
+                Exit::File,
+                "not the published value",
+            ),
+        ];
+        for (test, change, exit, words) in cases {
+            let failure = read(test, change).expect_err(test);
+            assert_eq!(failure.exit, exit, "{test}");
+            assert!(failure.message.contains(words), "{test}: {}", failure.message);
+        }
+        let missing = BenchFile::read(Path::new("/there/is/no/file"), 16).expect_err("no file");
+        assert!(missing.message.contains("cannot be read"), "{}", missing.message);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod estimate;
 mod kernels;
 mod part;
 mod pieces;
+mod processor;
 mod progress;
 mod queue;
 mod selected_devices;
@@ -31,6 +32,7 @@ pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 #[cfg(feature = "cluster")]
 pub(crate) use kernels::{KernelPreference, known_answers};
 pub use part::JobPart;
+pub use processor::processor;
 pub use progress::CountProgress;
 #[cfg(feature = "cli")]
 pub(crate) use unit_size::has_gpu;

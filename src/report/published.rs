@@ -3,7 +3,7 @@
 use crate::oeis::{Sequence, lookup};
 
 /// The comparison of a count with the published value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Published {
     /// The count is the published value.

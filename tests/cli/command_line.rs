@@ -138,13 +138,30 @@ fn every_piece_and_every_kernel_can_be_selected() {
 }
 
 #[test]
+fn each_kind_of_subproblem_can_be_selected() {
+    for (kind, kernel) in [("prefixes", "generic"), ("column-sets", "sets")] {
+        let count = ["count", "10", "--subproblems", kind, "--device", "cpu", "--json"];
+        let report = json(&count);
+        assert_eq!(report["solutions"], "724", "{kind}");
+        let found = report["kernel"].as_str().expect("a name");
+        assert_eq!(found.contains("sets"), kernel == "sets", "{kind}: {found}");
+    }
+    // A kernel for prefixes counts column sets, too.
+    let count = ["count", "10", "--kernel", "scalar", "--subproblems", "column-sets", "--json"];
+    assert_eq!(
+        (&json(&count)["solutions"], &json(&count)["kernel"]),
+        (&"724".into(), &"scalar".into())
+    );
+}
+
+#[test]
 fn the_empty_board_has_one_solution() {
     assert_eq!(json(&["count", "0", "--json"])["solutions"], "1");
 }
 
 #[test]
 fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
-    let cases: [(&[&str], &[&str]); 25] = [
+    let cases: [(&[&str], &[&str]); 28] = [
         (&["count", "33"], &["33", "0 to 32", "32-bit"]),
         (&["count", "-1"], &["-1", "0 to 32"]),
         (&["count", "abc"], &["abc", "0 to 32"]),
@@ -163,6 +180,15 @@ fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
         (&["count", "8", "--kernel", "cuda"], &["cuda", "avx512"]),
         (&["count", "8", "--piece", "king"], &["king", "superqueen"]),
         (&["count", "8", "--piece", "rook", "--kernel", "textbook"], &["textbook", "queens only"]),
+        (
+            &["count", "12", "--kernel", "sets", "--subproblems", "prefixes"],
+            &["sets", "--kernel auto"],
+        ),
+        (
+            &["count", "8", "--piece", "rook", "--subproblems", "column-sets"],
+            &["column sets", "rook"],
+        ),
+        (&["count", "8", "--subproblems", "rows"], &["rows", "column-sets"]),
         (&["count", "8", "--threads", "0"], &["threads", "1 to 1024"]),
         (&["count", "8", "--threads", "65536"], &["threads", "1 to 1024"]),
         (&["count", "8", "--classes", "--place", "1,1"], &["--classes", "empty"]),

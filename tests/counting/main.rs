@@ -15,6 +15,7 @@ mod kernels_agree_with_the_oracle;
 mod mirror_images_have_the_same_counts;
 mod partial_results_survive_crashes;
 mod parts_add_up_to_the_count;
+mod set_device_faults_never_change_a_count;
 mod shaders_agree_with_the_oracle;
 mod shaders_count_column_sets;
 mod totals_equal_the_published_values;

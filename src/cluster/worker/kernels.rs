@@ -1,7 +1,6 @@
 //! The kernels of a CPU thread, and the processor's name.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 
 use crate::board::Piece;
 use crate::kernel::{Kernel, KernelError, KernelKind};
@@ -33,15 +32,4 @@ impl KernelCache {
     pub(super) fn clear(&mut self) {
         self.kernels.clear();
     }
-}
-
-/// Returns the processor's model name, or the architecture if the name is unknown.
-pub(super) fn processor() -> &'static str {
-    static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-        let model = fields.find(|(field, _)| field.trim() == "model name");
-        model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
-    })
 }

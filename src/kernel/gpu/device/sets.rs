@@ -16,7 +16,7 @@ use crate::kernel::gpu::sets::{SetBackend, SetShape, empty_frames};
 /// The storage buffers that the shader uses.
 const STORAGE_BUFFERS: u32 = 7;
 /// The bytes of workgroup memory beside the planes.
-const OTHER_BYTES: u32 = 256;
+const OTHER_BYTES: u32 = 1024;
 
 /// The shader, and the buffers of the job that is open.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 //! checks its accounting.
 //!
 //! A batch whose accounting does not balance is a [`Fault`] and never a count. The checks are that
-//! every submission ran in all workgroups; that every set was finished once; that every list and
-//! program was read as it was written; and that the sums agree with the sums of the two halves of
+//! every submission ran in all workgroups; that every set was read as it was written, and finished
+//! once; that every list and program was read as it was written; and that the sums agree with the sums of the two halves of
 //! what was added. Some sets are counted again by the CPU. A set that does not fit is divided by its
 //! first queens; in the end the CPU counts it.
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::backend::{SetBackend, SetShape};
 use super::families;
-use super::layout::{SetParams, SetQueue, SetSlot};
+use super::layout::{FAMILY, SetParams, SetQueue, SetSlot, mark_of_set};
 use crate::board::Piece;
 use crate::decomposition::{ColumnSet, Decomposition, SetFamily, columns_of};
 use crate::kernel::gpu::fault::Fault;
@@ -74,6 +74,8 @@ struct Pending<'a> {
 pub(in crate::kernel::gpu) struct SetCounts {
     n: u32,
     shape: SetShape,
+    /// The words of all families.
+    families: Vec<u32>,
     stamp: u32,
 }
 
@@ -118,7 +120,8 @@ impl SetCounts {
                 _ => return Err(fault),
             };
         }
-        Ok(Self { n: decomposition.job().problem().n() as u32, shape, stamp: 0 })
+        let n = decomposition.job().problem().n() as u32;
+        Ok(Self { n, shape, families: words, stamp: 0 })
     }
 
     /// Counts ranges of sets, itemised by weight, in the order of `ranges`.
@@ -254,6 +257,12 @@ impl SetCounts {
         }
         if let Some(slot) = slots.iter().find(|slot| slot.finished != 1) {
             return wrong(format!("a set was finished {} times", slot.finished));
+        }
+        for (number, (slot, item)) in (0..).zip(slots.iter().zip(&items)) {
+            let family = &self.families[item.family as usize * FAMILY..][..FAMILY];
+            if slot.set_mark != mark_of_set(number, item, family) {
+                return wrong(format!("set {number} of a batch was read as another set"));
+            }
         }
         if slots.iter().any(|slot| slot.damaged > 0) {
             return wrong("lists in memory were damaged".into());

@@ -114,12 +114,25 @@ pub struct SetSlot {
     pub listed: u32,
     /// The states that were counted by planes.
     pub states: [u32; 2],
+    /// The mark of the set and of its family, as they were read.
+    pub set_mark: u32,
     /// How often the set was finished.
     pub finished: u32,
     /// The lists and programs that did not come back as they were written.
     pub damaged: u32,
     /// The lists and programs that did not fit.
     pub overflows: u32,
+}
+
+/// Returns the mark of the set with a number in its batch, and of its family's words.
+pub(super) fn mark_of_set(number: u32, item: &SetItem, family: &[u32]) -> u32 {
+    let words = [item.upper, item.lower, item.first_rows[0], item.first_rows[1]];
+    let of_set = words.iter().fold(number.wrapping_add(1), |mark, &word| {
+        mark.wrapping_mul(0x9e37_79b1).wrapping_add(word)
+    });
+    (1u32..).step_by(2).zip(family).fold(of_set, |mark, (odd, &word)| {
+        mark.wrapping_add(word.wrapping_mul(odd.wrapping_mul(0x85eb_ca77)))
+    })
 }
 
 #[cfg(test)]
@@ -137,7 +150,7 @@ mod tests {
         assert_same_layout!(
             SHADER,
             SetSlot,
-            [hits, low, high, listed, states, finished, damaged, overflows]
+            [hits, low, high, listed, states, set_mark, finished, damaged, overflows]
         );
     }
 

@@ -7,6 +7,7 @@ use super::backend::{SetBackend, SetShape, empty_frames};
 use super::layout::{
     ALLOWED_ABOVE, ALLOWED_BELOW, FAMILY, FIRST_ABOVE, FIRST_BELOW, GAP, ITEM, MOST_OUTER_ROWS,
     NONE, NOT_COUNTED, ROW, ROWS_ABOVE, ROWS_BELOW, SetItem, SetParams, SetQueue, SetSlot,
+    mark_of_set,
 };
 use crate::decomposition::columns_of;
 use crate::kernel::gpu::fault::Fault;
@@ -253,6 +254,10 @@ impl Workgroup<'_> {
         self.memory.queue.next += 1;
         self.memory.frames[ITEM] = item as u32;
         let family = set.family as usize * FAMILY;
+        let words = &self.memory.families[family..][..FAMILY];
+        let mark = mark_of_set(item as u32, &set, words);
+        let slot = &mut self.memory.slots[item];
+        slot.set_mark = slot.set_mark.wrapping_add(mark);
         let start = Below {
             free: set.lower,
             from_right: 0,
