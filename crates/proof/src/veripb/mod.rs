@@ -147,6 +147,24 @@ fn beautiful(
     observed.and_then(|(_, proof)| proof.end()).map_err(TranslationError::Certificate)
 }
 
+/// Writes the formula of a claim alone: there is a solution that comes before these columns or, for
+/// [`Kind::Beautiful`], has a smaller fingerprint. Without columns: there is a solution.
+///
+/// # Errors
+/// Returns an error if the file cannot be written.
+pub fn write_claim(
+    kind: Kind,
+    n: usize,
+    beauty: Beauty,
+    columns: Option<&[usize]>,
+    formula: &mut dyn Write,
+) -> io::Result<()> {
+    match kind {
+        Kind::First => claim::first(n, columns).write(formula),
+        Kind::Beautiful => claim::beautiful(n, beauty, columns).formula.write(formula),
+    }
+}
+
 /// Writes the formula "there is a solution", with the symmetry that a certificate demands, and the
 /// proof that these columns are one.
 ///
