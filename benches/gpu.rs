@@ -521,7 +521,11 @@ impl Bench {
 
     /// Returns the default shape of the board's job on this device.
     fn fitted(&mut self, board: &Board) -> Shape {
-        self.kernel.open(board.task.decomposition()).expect("a device that works").shape()
+        self.kernel
+            .open(board.task.decomposition())
+            .expect("a device that works")
+            .shape()
+            .expect("a job of prefixes")
     }
 
     /// Measures other shapes and settings, each against the default in turn.
@@ -642,7 +646,7 @@ impl Bench {
         kernel.set_look_ahead(setting.look_ahead);
         kernel.set_in_flight(setting.in_flight);
         kernel.set_tuning(setting.tuning);
-        if kernel.open(board.task.decomposition())?.shape() != setting.shape {
+        if kernel.open(board.task.decomposition())?.shape() != Some(setting.shape) {
             return Err(Fault::Refused("this shape does not fit".into()));
         }
         let counted = board.count(kernel, most_s)?;

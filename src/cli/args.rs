@@ -1,15 +1,14 @@
 //! Arguments that several commands share, and the parsers of their values.
 
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::Failure;
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
-use crate::decomposition::{
-    Decomposition, Job, MAX_COUNT_SIZE, Scheme, Subproblems, UnknownSubproblems,
-};
+use crate::decomposition::{Decomposition, Job, MAX_COUNT_SIZE, Scheme, Subproblems};
 use crate::engine::{CountOptions, DeviceChoice, fastest_subproblems, plan_for_campaign};
-use crate::kernel::{KernelKind, UnknownKernel};
+use crate::kernel::KernelKind;
 
 /// Squares that are decided in advance.
 #[derive(Clone, Debug, clap::Args)]
@@ -74,8 +73,8 @@ pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Resul
 pub(super) struct CpuArgs {
     /// The CPU kernel: auto (the fastest that this processor supports), reference, textbook,
     /// scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512.
-    #[arg(long, default_value = "auto", value_parser = kernel)]
-    kernel: Kernel,
+    #[arg(long, default_value = "auto", value_parser = or_auto::<KernelKind>)]
+    kernel: OrAuto<KernelKind>,
     /// The number of threads (default: one per core).
     #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
@@ -93,8 +92,8 @@ impl CpuArgs {
 pub(super) struct SubproblemsArgs {
     /// The subproblems of the units: auto (those that are faster on CPUs), prefixes (for CPUs and
     /// GPUs) or column-sets (for CPUs; for large boards of queens).
-    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = subproblems)]
-    subproblems: SubproblemsChoice,
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
+    subproblems: OrAuto<Subproblems>,
 }
 
 impl SubproblemsArgs {
@@ -106,22 +105,13 @@ impl SubproblemsArgs {
     }
 }
 
-/// The choice of a kind of subproblem; `None` for auto.
+/// A choice by name; `None` for auto. (For an `Option`, clap would make the flag optional.)
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SubproblemsChoice(pub(super) Option<Subproblems>);
+pub(super) struct OrAuto<T>(pub(super) Option<T>);
 
-/// Parses the name of a kind of subproblem, or auto.
-pub(super) fn subproblems(text: &str) -> Result<SubproblemsChoice, UnknownSubproblems> {
-    Ok(SubproblemsChoice(if text == "auto" { None } else { Some(text.parse()?) }))
-}
-
-/// The choice of a kernel; `None` for auto.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel(pub(super) Option<KernelKind>);
-
-/// Parses the name of a kernel, or auto.
-pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
-    Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
+/// Parses the name of a choice, or auto.
+pub(super) fn or_auto<T: FromStr>(text: &str) -> Result<OrAuto<T>, T::Err> {
+    Ok(OrAuto(if text == "auto" { None } else { Some(text.parse()?) }))
 }
 
 /// Parses a number of threads.

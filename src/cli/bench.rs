@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::args::{Kernel, board_size, kernel, threads};
+use super::args::{OrAuto, board_size, or_auto, threads};
 use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
 use super::progress::{STEPS, progress_bar};
@@ -33,8 +33,8 @@ pub(super) struct Args {
     /// A kernel to compare with the textbook kernel: auto (the fastest for this size on this
     /// processor), reference, scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512. Repeat
     /// the flag for several kernels [default: the fastest for small and for large boards].
-    #[arg(long, value_parser = kernel)]
-    kernel: Vec<Kernel>,
+    #[arg(long, value_parser = or_auto::<KernelKind>)]
+    kernel: Vec<OrAuto<KernelKind>>,
     /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from
     /// nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// The number of threads (default: one per core).
     #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
-    /// Timed runs per kernel and device.
+    /// The number of timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
     rounds: NonZeroUsize,
     /// Print the result as one JSON object.

@@ -10,13 +10,13 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{DecidedSquares, SubproblemsChoice, board_size, subproblems};
+use super::args::{Board, OrAuto, or_auto};
 use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
-use crate::board::{Piece, Problem, Square};
+use crate::board::{Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::decomposition::Subproblems;
 use crate::engine::usual_campaign_time;
@@ -95,20 +95,13 @@ fn first_size(text: &str) -> Result<u32, String> {
 /// Count all solutions, or all completions of a board, on the workers.
 #[derive(Debug, clap::Args)]
 struct CountArgs {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
     #[command(flatten)]
-    squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
-    /// opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    board: Board,
     /// The subproblems of the units: auto (as submitted before, or those that are faster on the
     /// workers that the coordinator knows), prefixes (for CPUs and GPUs) or column-sets (for CPUs;
     /// for large boards of queens).
-    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = subproblems)]
-    subproblems: SubproblemsChoice,
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
+    subproblems: OrAuto<Subproblems>,
     /// The priority. Jobs of higher priority are counted first; among equals, those submitted
     /// first.
     #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
@@ -140,7 +133,7 @@ struct Submitted {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.what {
         What::Count(args) => {
-            let problem = args.squares.problem(args.piece, args.n)?;
+            let problem = args.board.problem()?;
             block_on(submit(args, &problem))
         }
         What::First(args) => {

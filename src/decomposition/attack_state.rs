@@ -56,6 +56,7 @@ pub const fn full_row(n: usize) -> u32 {
 }
 
 /// Returns the columns of the set bits, in ascending order.
+#[inline]
 pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let col = row.trailing_zeros() as usize;

@@ -46,6 +46,7 @@ mod attack_state;
 mod centre_cross;
 mod centre_rows;
 mod column_sets;
+mod combinations;
 mod image;
 mod job;
 mod limits;
@@ -56,10 +57,10 @@ mod subproblems;
 mod symmetry_case;
 
 pub use attack_state::{AttackState, columns_of, full_row};
-pub(crate) use column_sets::binomial;
 #[cfg(test)]
 pub(crate) use column_sets::tests::solutions;
 pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule};
+pub(crate) use combinations::binomial;
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;

@@ -78,6 +78,15 @@ impl KernelPreference {
     pub(crate) fn pick(&self, job: &Job, not_kernel: Option<&str>) -> Option<KernelKind> {
         self.for_job(job).find(|kind| not_kernel != Some(kind.name()))
     }
+
+    /// Returns the first kernel for the job, and the next one that does not count by column sets,
+    /// which shares nothing with a first one that does: the same one twice if there is no other.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn pair(&self, job: &Job) -> Option<(KernelKind, KernelKind)> {
+        let first = self.for_job(job).next()?;
+        let second = self.for_job(job).find(|kind| *kind != first && !kind.is_for_sets());
+        Some((first, second.unwrap_or(first)))
+    }
 }
 
 /// A factory of kernels: [`KernelKind::build`], or a substitute in a test.

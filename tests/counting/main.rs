@@ -16,4 +16,5 @@ mod mirror_images_have_the_same_counts;
 mod partial_results_survive_crashes;
 mod parts_add_up_to_the_count;
 mod shaders_agree_with_the_oracle;
+mod shaders_count_column_sets;
 mod totals_equal_the_published_values;

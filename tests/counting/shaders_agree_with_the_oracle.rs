@@ -43,7 +43,7 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
 const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 3000 };
 
 /// Returns a kernel on each adapter.
-fn kernels() -> Vec<(String, DeviceKernel)> {
+pub(crate) fn kernels() -> Vec<(String, DeviceKernel)> {
     backends()
         .into_iter()
         .map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true)))

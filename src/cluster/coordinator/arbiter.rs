@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use crate::cluster::campaign::{ArbiterTask, COORDINATOR, Ruling, Source, SubRangeSet};
 use crate::cluster::protocol::BUILD;
-use crate::decomposition::{Decomposition, Job, Scheme};
+use crate::decomposition::{Decomposition, Job};
+use crate::engine::KernelPreference;
 use crate::kernel::{KernelKind, count_sub_ranges};
 use crate::tally::{Parts, Tally};
 
@@ -62,28 +63,12 @@ pub(super) fn start(
     Ok(sender)
 }
 
-/// Returns the two fastest kernels that can count the job on this machine, or the same one twice if
-/// there is only one.
+/// Returns the kernels that count a job on this machine.
 fn kernels(job: &Job) -> (KernelKind, KernelKind) {
-    let problem = job.problem();
-    let fits = |kind: &KernelKind| {
-        kind.runs_here()
-            && kind.build(problem.piece()).is_ok()
-            && (kind.scheme(problem) == job.scheme() || job.scheme() == Scheme::ColumnSets)
-    };
-    // For column sets the second kernel is one for prefixes, which shares nothing with the first.
-    let order = [
-        KernelKind::SetsAvx512,
-        KernelKind::Avx512,
-        KernelKind::SetsAvx2,
-        KernelKind::Avx2,
-        KernelKind::Sets,
-        KernelKind::Scalar,
-        KernelKind::Generic,
-    ];
-    let mut able = order.into_iter().filter(fits);
-    let first = able.next().unwrap_or(KernelKind::Generic);
-    (first, able.next().unwrap_or(first))
+    let preference = KernelPreference::new(None).ok();
+    let pair = preference.and_then(|preference| preference.pair(job));
+    // It counts every job, on every machine.
+    pair.unwrap_or((KernelKind::Generic, KernelKind::Generic))
 }
 
 fn count(

@@ -8,6 +8,7 @@ use super::layout::{
     Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState,
 };
 use super::mirror::Memory;
+use super::sets::SetBackend;
 use super::tables::{Specialisation, Tables};
 
 /// The amount of work that a device processes at once.
@@ -122,6 +123,11 @@ pub struct Submission {
 
 /// A device, or a substitute for one. It is not used again after a fault.
 pub trait Backend: Send {
+    /// Returns the part that counts column sets, if there is one.
+    fn sets(&mut self) -> Option<&mut dyn SetBackend> {
+        None
+    }
+
     /// Allocates memory for a job and compiles what it needs.
     ///
     /// # Errors

@@ -16,7 +16,12 @@ use super::layout::{
     Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP,
 };
 use super::mirror::Memory;
+use super::sets::SetBackend;
 use super::tables::Specialisation;
+
+mod sets;
+
+use sets::Sets;
 
 const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
 const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
@@ -68,10 +73,9 @@ impl WgpuDevice {
         let timeout = if software { SOFTWARE_TIMEOUT } else { TIMEOUT };
         let pipelines = Pipelines::new(&device);
         async_error.check()?;
-        let (job, in_flight) = (None, VecDeque::new());
-        Ok(Self {
-            inner: Some(Inner { device, queue, async_error, timeout, pipelines, job, in_flight }),
-        })
+        let (job, in_flight, sets) = (None, VecDeque::new(), Sets::default());
+        let inner = Inner { device, queue, async_error, timeout, pipelines, job, in_flight, sets };
+        Ok(Self { inner: Some(inner) })
     }
 
     fn inner(&mut self) -> Result<&mut Inner, Fault> {
@@ -88,6 +92,10 @@ impl WgpuDevice {
 }
 
 impl Backend for WgpuDevice {
+    fn sets(&mut self) -> Option<&mut dyn SetBackend> {
+        Some(self)
+    }
+
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.inner()?.open(job)
     }
@@ -170,6 +178,7 @@ struct Inner {
     pipelines: Pipelines,
     job: Option<JobBuffers>,
     in_flight: VecDeque<Reading>,
+    sets: Sets,
 }
 
 /// The compiled shaders.
@@ -266,6 +275,7 @@ impl Inner {
         // prevent a smaller job.
         self.async_error.clear_out_of_memory();
         self.job = None;
+        self.sets.forget_job();
         self.in_flight.clear();
         let shape = job.shape;
         let lanes = u64::from(shape.lanes);

@@ -17,16 +17,17 @@ use std::time::Instant;
 use super::accounting::{audit, drained, enter};
 use super::backend::{Backend, JobMemory, Shape, Submission};
 use super::batch_builder::{BatchBuilder, pieces};
+use super::device_job::{DeviceJob, SetJob, SetSettings, Work};
 use super::fault::Fault;
 use super::layout::{Counters, Params};
 use super::tables::{Specialisation, Tables};
 use super::tuning::{Observation, Tuning};
 use crate::decomposition::Decomposition;
-use crate::tally::{Parts, Tally};
+use crate::tally::Parts;
 
 /// A kernel that counts on a device.
 pub struct DeviceKernel {
-    backend: Box<dyn Backend>,
+    pub(super) backend: Box<dyn Backend>,
     shape: Shape,
     tuning: Tuning,
     look_ahead: bool,
@@ -34,6 +35,7 @@ pub struct DeviceKernel {
     tuned: bool,
     /// The number of submissions kept in flight.
     in_flight: usize,
+    pub(super) sets: SetSettings,
 }
 
 impl std::fmt::Debug for DeviceKernel {
@@ -60,6 +62,7 @@ impl DeviceKernel {
             look_ahead: true,
             tuned: true,
             in_flight: Self::IN_FLIGHT,
+            sets: SetSettings::new(software),
         }
     }
 
@@ -116,14 +119,22 @@ impl DeviceKernel {
     /// Prepares the device for a job.
     ///
     /// # Errors
-    /// The device fails, its memory is too small, or the job has column sets.
+    /// The device fails, its memory is too small, or the shaders count no part of the job.
     pub fn open<'a>(
         &'a mut self,
         decomposition: &'a Decomposition,
     ) -> Result<DeviceJob<'a>, Fault> {
-        if decomposition.has_sets() {
-            return Err(Fault::Unsuited);
-        }
+        Ok(DeviceJob::new(if decomposition.has_sets() {
+            Work::Sets(SetJob::open(self, decomposition)?)
+        } else {
+            Work::Prefixes(Box::new(self.open_prefixes(decomposition)?))
+        }))
+    }
+
+    fn open_prefixes<'a>(
+        &'a mut self,
+        decomposition: &'a Decomposition,
+    ) -> Result<PrefixJob<'a>, Fault> {
         let tables = Tables::new(decomposition);
         let most_bytes = self.backend.most_bytes();
         let mut shape = self.shape.fit(&tables, most_bytes)?;
@@ -144,7 +155,7 @@ impl DeviceKernel {
             }
         };
         let counters = Counters { level_first, ..Counters::default() };
-        Ok(DeviceJob {
+        Ok(PrefixJob {
             kernel: self,
             decomposition,
             tables: Arc::new(tables),
@@ -155,11 +166,11 @@ impl DeviceKernel {
     }
 }
 
-/// A job opened on a device.
+/// A job of prefixes opened on a device.
 #[derive(Debug)]
-pub struct DeviceJob<'a> {
+pub(super) struct PrefixJob<'a> {
     kernel: &'a mut DeviceKernel,
-    decomposition: &'a Decomposition,
+    pub(super) decomposition: &'a Decomposition,
     tables: Arc<Tables>,
     shape: Shape,
     /// The counters at the start of a batch.
@@ -174,66 +185,24 @@ struct InFlight {
     expansions: u32,
 }
 
-impl DeviceJob<'_> {
+impl PrefixJob<'_> {
     /// Returns the shape of this job: the kernel's shape, or a smaller one that fits.
-    pub const fn shape(&self) -> Shape {
+    pub(super) const fn shape(&self) -> Shape {
         self.shape
     }
 
     /// Returns whether the shaders count any part of this job. Prefixes of symmetry cases that the
     /// shaders do not support are counted by the scalar kernel on the calling thread.
-    pub fn suits(&self) -> bool {
+    pub(super) fn suits(&self) -> bool {
         self.tables.suits()
-    }
-
-    /// Counts units and returns one tally for each, in the order of `units`. Stops with
-    /// [`Fault::Stopped`] soon after `should_continue` returns false.
-    ///
-    /// # Errors
-    /// The device fails; nothing that it counted in this call is valid then.
-    pub fn count(
-        &mut self,
-        units: &[u64],
-        should_continue: &dyn Fn() -> bool,
-    ) -> Result<Vec<Tally>, Fault> {
-        self.count_parts(units, should_continue)?.iter().map(|parts| Ok(parts.total()?)).collect()
-    }
-
-    /// Like [`Self::count`], itemised by weight.
-    ///
-    /// # Errors
-    /// As for [`Self::count`].
-    pub fn count_parts(
-        &mut self,
-        units: &[u64],
-        should_continue: &dyn Fn() -> bool,
-    ) -> Result<Vec<Parts>, Fault> {
-        let ranges = units.iter().map(|&unit| self.decomposition.unit(unit)).collect();
-        self.count_ranges(ranges, should_continue)
-    }
-
-    /// Like [`Self::count_parts`], for each [sub-range](Decomposition::sub_ranges) of each unit.
-    ///
-    /// # Errors
-    /// As for [`Self::count`].
-    pub fn count_sub_ranges(
-        &mut self,
-        units: &[u64],
-        should_continue: &dyn Fn() -> bool,
-    ) -> Result<Vec<Vec<Parts>>, Fault> {
-        let decomposition = self.decomposition;
-        let sub_ranges = || units.iter().map(|&unit| decomposition.sub_ranges(unit));
-        let mut parts =
-            self.count_ranges(sub_ranges().flatten().collect(), should_continue)?.into_iter();
-        Ok(sub_ranges().map(|ranges| parts.by_ref().take(ranges.len()).collect()).collect())
     }
 
     /// Counts ranges of prefixes, for example sub-ranges, itemised by weight, in the order of
     /// `ranges`.
     ///
     /// # Errors
-    /// As for [`Self::count`].
-    pub fn count_ranges(
+    /// The device fails, or `should_continue` returned false.
+    pub(super) fn count_ranges(
         &mut self,
         ranges: Vec<Range<u64>>,
         should_continue: &dyn Fn() -> bool,

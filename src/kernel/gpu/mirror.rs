@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::backend::{Backend, Batch, JobMemory, Submission};
 use super::fault::Fault;
 use super::layout::{Counters, Lane, LowerRow, LowerState, Segment, Slot, UpperRow, UpperState};
+use super::sets::{SetBackend, SetMirror};
 use super::{expand::expand, schedule::schedule, search::search};
 
 /// The device buffers.
@@ -64,9 +65,14 @@ pub struct Mirror {
     memory: Memory,
     /// The counters after each submission that was not waited for.
     finished: VecDeque<Counters>,
+    sets: SetMirror,
 }
 
 impl Backend for Mirror {
+    fn sets(&mut self) -> Option<&mut dyn SetBackend> {
+        Some(&mut self.sets)
+    }
+
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.memory = Memory::new(job);
         self.finished.clear();

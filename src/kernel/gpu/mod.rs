@@ -18,6 +18,7 @@ mod backend;
 mod batch_builder;
 #[cfg(feature = "gpu")]
 mod device;
+mod device_job;
 mod device_kernel;
 mod expand;
 mod fault;
@@ -26,12 +27,14 @@ mod mirror;
 mod schedule;
 mod search;
 mod self_test;
+pub mod sets;
 pub mod tables;
 mod tuning;
 
 pub use adapters::{AdapterInfo, AdapterKind, Adapters};
 pub use backend::{Backend, Batch, JobMemory, Shape, Submission};
-pub use device_kernel::{DeviceJob, DeviceKernel};
+pub use device_job::DeviceJob;
+pub use device_kernel::DeviceKernel;
 pub use expand::expand;
 pub use fault::Fault;
 pub use mirror::{Memory, Mirror};

@@ -13,6 +13,8 @@ use crate::tally::Tally;
 struct Case {
     problem: Problem,
     unit_prefixes: u64,
+    /// The number of units to count.
+    most_units: u64,
     /// Whether to run on one workgroup with the longest searches, so that each lane makes nearly as
     /// many turns in one search as the limit of loop iterations of a software driver (65,535), and
     /// far more over all searches.
@@ -28,7 +30,7 @@ fn case(
     let squares =
         |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
     let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).ok()?;
-    Some(Case { problem, unit_prefixes, long_running: false })
+    Some(Case { problem, unit_prefixes, most_units: u64::MAX, long_running: false })
 }
 
 /// Counts boards with known answers on the device: plain and masked rows, gaps, several units and
@@ -51,16 +53,34 @@ pub fn self_test(kernel: &mut DeviceKernel, long: bool) -> Result<(), Fault> {
             case(17, &[], &[], 100),
         ]);
     }
-    cases.into_iter().flatten().try_for_each(|case| check(kernel, &case))
+    cases
+        .into_iter()
+        .flatten()
+        .try_for_each(|case| check(kernel, &case, Scheme::best(&case.problem)))
 }
 
-fn check(kernel: &mut DeviceKernel, case: &Case) -> Result<(), Fault> {
+/// Counts column sets with known answers on the device: all families and rules, boards without
+/// symmetry, and rows that filter the lists.
+///
+/// # Errors
+/// The device fails, or a count differs from that of the CPU.
+pub(super) fn self_test_sets(kernel: &mut DeviceKernel) -> Result<(), Fault> {
+    let cases = [
+        case(12, &[], &[], 40),
+        case(13, &[], &[], 60),
+        case(11, &[(1, 3), (6, 0)], &[(0, 0), (9, 9), (4, 5)], 20),
+        // More rows than are counted by planes.
+        case(20, &[], &[], 4).map(|case| Case { most_units: 2, ..case }),
+    ];
+    cases.into_iter().flatten().try_for_each(|case| check(kernel, &case, Scheme::ColumnSets))
+}
+
+fn check(kernel: &mut DeviceKernel, case: &Case, scheme: Scheme) -> Result<(), Fault> {
     let n = case.problem.n();
-    let scheme = Scheme::best(&case.problem);
     let job = Job::new(case.problem.clone(), scheme, None, case.unit_prefixes);
     let job = job.map_err(|error| Fault::Refused(error.to_string()))?;
     let decomposition = Decomposition::new(job);
-    let units: Vec<u64> = (0..decomposition.units()).collect();
+    let units: Vec<u64> = (0..decomposition.units().min(case.most_units)).collect();
     let counted = if case.long_running {
         let one_workgroup = Shape { lanes: 64, chunk: 256, ring: 1 << 14, prefixes: 1 << 14 };
         kernel.with_longest_searches(one_workgroup, |kernel| {

@@ -3,7 +3,9 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::{Buffers, Engine, Sum};
+use super::buffers::Buffers;
+use super::engine::Engine;
+use super::sum::Sum;
 use super::vector::{
     Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
     carry_save_sum,
@@ -196,7 +198,8 @@ impl Vector for Avx2 {
         let Choice { count, tests, against } = choice;
         let [into_first, into_second] = into;
         assert!(count <= MOST_PLACEMENTS && into_first.len() >= ROOM && into_second.len() >= ROOM);
-        let (mut kept, against, all) = (0, self.splat(against), all.map(|word| self.splat(word)));
+        let (mut kept, against) = (0, self.splat(against));
+        let all = [self.splat(all[0]), self.splat(all[1])];
         for at in (0..count).step_by(4) {
             // SAFETY: `at` is a multiple of 4 below 24; `kept` is not above it.
             unsafe {

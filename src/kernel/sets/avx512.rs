@@ -3,7 +3,9 @@
 
 use std::arch::x86_64::*;
 
-use super::engine::{Buffers, Engine, Sum};
+use super::buffers::Buffers;
+use super::engine::Engine;
+use super::sum::Sum;
 use super::vector::{
     Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
 };
@@ -110,9 +112,11 @@ impl Avx512 {
     /// Returns `sum` plus, in each word, the number of states in all planes of a completion.
     #[inline(always)]
     fn add_open<const W: usize>(self, sum: __m512i, pairs: &Pairs<W>, completion: u32) -> __m512i {
-        let [a, b, c, d] = completion.to_le_bytes().map(|byte| usize::from(byte & 127));
-        let [first, second] = [self.load_plane(&pairs[0][a]), self.load_plane(&pairs[1][b])];
-        let [third, fourth] = [self.load_plane(&pairs[2][c]), self.load_plane(&pairs[3][d])];
+        let [a, b, c, d] = completion.to_le_bytes();
+        let first = self.load_plane(&pairs[0][usize::from(a & 127)]);
+        let second = self.load_plane(&pairs[1][usize::from(b & 127)]);
+        let third = self.load_plane(&pairs[2][usize::from(c & 127)]);
+        let fourth = self.load_plane(&pairs[3][usize::from(d & 127)]);
         const AND: i32 = 0x80;
         // SAFETY: `self` proves AVX-512 with VPOPCNTDQ.
         unsafe {
@@ -203,7 +207,7 @@ impl Vector for Avx512 {
     ) -> usize {
         let [into_first, into_second] = into;
         assert!(into_first.len() >= ROOM && into_second.len() >= ROOM);
-        let (chosen, all) = (self.masks(choice), all.map(|word| self.splat(word)));
+        let (chosen, all) = (self.masks(choice), [self.splat(all[0]), self.splat(all[1])]);
         let mut kept = 0;
         for (at, chosen) in [0, 8, 16].into_iter().zip(chosen) {
             // SAFETY: the arrays have 24 words; `kept` is not above `at`.
@@ -235,26 +239,26 @@ impl Vector for Avx512 {
             }
             kept += chosen.count_ones() as usize;
         }
-        let [low, middle, high] = chosen.map(u16::from);
+        let [low, middle, high] = chosen;
         // SAFETY: at most 16 codes are before the last 16 words that are written, and there is room
         // for 32. `self` proves AVX-512.
         unsafe {
-            let mask = low | middle << 8;
+            let mask = u16::from(low) | u16::from(middle) << 8;
             let into = into.1.as_mut_ptr();
             let all = _mm512_set1_epi32(all.1.cast_signed());
             let first = _mm512_add_epi32(self.codes_of(codes, orders, 0), all);
             _mm512_storeu_si512(into.cast(), _mm512_maskz_compress_epi32(mask, first));
             let last = _mm512_add_epi32(self.codes_of(codes, orders, 16), all);
             let rest = into.add(mask.count_ones() as usize).cast();
-            _mm512_storeu_si512(rest, _mm512_maskz_compress_epi32(high, last));
+            _mm512_storeu_si512(rest, _mm512_maskz_compress_epi32(u16::from(high), last));
         }
         kept
     }
 
     #[inline(always)]
     fn chosen(self, choice: Choice<'_>) -> u32 {
-        let [low, middle, high] = self.masks(choice).map(u32::from);
-        low | middle << 8 | high << 16
+        let [low, middle, high] = self.masks(choice);
+        u32::from(low) | u32::from(middle) << 8 | u32::from(high) << 16
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The bit-sliced kernel: many states of a list at once against all completions of the outer rows.
 
-use super::engine::Sum;
+use super::sum::Sum;
 use super::vector::{Pairs, Plane, Vector};
 
 /// The most rows that the kernel completes.

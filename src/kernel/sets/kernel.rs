@@ -49,7 +49,7 @@ impl Kernel for SetKernel {
         let after = self.counter.counters();
         let nodes = after.listed - before.listed + (after.states - before.states);
         parts.add(set.weight, placements, residues, nodes)?;
-        if !is_counted_twice(set) {
+        if !is_sampled(set, SAMPLED_BITS) {
             return Ok(());
         }
         let mut again = Parts::default();
@@ -67,10 +67,14 @@ impl Kernel for SetKernel {
     }
 }
 
-/// Returns whether a set is counted twice: one set of 512, always the same ones.
-const fn is_counted_twice(set: &ColumnSet) -> bool {
+/// One set of this power of two is counted twice.
+const SAMPLED_BITS: u32 = 9;
+
+/// Returns whether a set is one of the sample of sets that are counted twice: one of 2^`bits`, from
+/// 1 on, always the same ones.
+pub(in crate::kernel) const fn is_sampled(set: &ColumnSet, bits: u32) -> bool {
     // The high bits of the product with 2^64 / φ are evenly distributed.
     let [first, second] = set.first_rows;
     let distinct = (set.upper as u64) << 32 | (first ^ second) as u64;
-    distinct.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 9) == 0
+    distinct.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits) == 0
 }

@@ -64,6 +64,7 @@ impl LastRows {
     }
 
     /// Returns the number of these rows.
+    #[inline]
     pub(super) fn rows(&self) -> usize {
         self.inner.rows() + self.outer.rows()
     }
@@ -71,6 +72,7 @@ impl LastRows {
 
 impl Part {
     /// Returns the number of rows.
+    #[inline]
     pub(super) fn rows(&self) -> usize {
         self.leading.is_some() as usize + self.table.rows()
     }
@@ -169,6 +171,7 @@ impl Ranges {
         Self { by_positions: vec![(0, 0); 1 << MOST_LAST_ROWS], len: 0 }
     }
 
+    #[inline]
     pub(super) const fn clear(&mut self) {
         self.len = 0;
     }

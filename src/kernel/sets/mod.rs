@@ -9,9 +9,11 @@
 //!
 //! - `placements`: tables of all placements of four rows, by their columns;
 //! - `last_rows`: the last ten rows of a half, in two parts of a table and one more row each;
-//! - `lists`: the list of a set, from those parts;
-//! - `engine`: filters, completions from those parts, and sums;
+//! - `lists`: lists of states, and `lower_half`: the list of a set, from those parts;
+//! - `upper_half`: filters and completions, from those parts;
+//! - `part_rows`, `codes`: the rows and the codes of the placements of a part;
 //! - `block`: the bit planes of a part of a list;
+//! - `engine`: the `sum` of a set, from both halves, and `buffers`: their intermediate results;
 //! - `vector`: the operations of an instruction set, with a portable definition; `avx2` and
 //!   `avx512` have them by intrinsics, the only unsafe code of the module;
 //! - `kernel`: the kernel of the jobs, which counts some of the sets a second time.
@@ -23,22 +25,29 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod block;
+mod buffers;
+mod codes;
 mod engine;
 mod kernel;
 mod last_rows;
 mod lists;
+mod lower_half;
+mod part_rows;
 mod placements;
+mod sum;
+mod upper_half;
 mod vector;
 
 #[cfg(test)]
 mod tests;
 
-pub use engine::SetWork;
-pub(super) use kernel::SetKernel;
+pub(super) use kernel::{SetKernel, is_sampled};
+pub use sum::SetWork;
 
 use crate::decomposition::{ColumnSet, SetFamily};
 use crate::tally::Residues;
-use engine::{Buffers, Engine};
+use buffers::Buffers;
+use engine::Engine;
 use vector::Portable;
 
 /// An instruction set that the sets can be counted with. The results are the same.

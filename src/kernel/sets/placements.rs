@@ -10,11 +10,13 @@ pub(super) const MOST_ROWS: usize = 4;
 
 /// Two row masks in a word: the columns attacked from the right (by queens whose diagonal moves to
 /// the left with every row) in the low half, those attacked from the left in the high half.
+#[inline]
 pub(super) const fn windows(left: u32, right: u32) -> u64 {
     left as u64 | (right as u64) << 32
 }
 
 /// Returns the mask of `column`, or 0 if it is off a board of size n.
+#[inline]
 pub(super) const fn on_board(n: usize, column: isize) -> u32 {
     if column >= 0 && (column as usize) < n { 1 << column } else { 0 }
 }
@@ -130,6 +132,7 @@ impl Placements {
     }
 
     /// Returns the number of rows.
+    #[inline]
     pub(super) const fn rows(&self) -> usize {
         self.rows
     }

@@ -224,11 +224,11 @@ impl Vector for Portable {
         all: u64,
         into: &mut [u64],
     ) -> usize {
-        let into = &mut into[..count];
+        let (tests, words, into) = (&tests[..count], &words[..count], &mut into[..count]);
         let mut kept = 0;
-        for (&test, &word) in tests[..count].iter().zip(words) {
-            into[kept] = word | all;
-            kept += usize::from(test & against == 0);
+        for i in 0..count {
+            into[kept] = words[i] | all;
+            kept += usize::from(tests[i] & against == 0);
         }
         kept
     }
@@ -262,14 +262,16 @@ impl Vector for Portable {
         into: &mut [u32],
     ) -> usize {
         many.check(each, into.len());
+        let count = many.count;
+        let (tests, of_many) = (&many.tests[..count], &many.codes[..count]);
         let mut kept = 0;
         for i in columns_of(each.mask) {
             let (against, all) = (each.tests[i] | each.test, codes[i] + all);
-            let into = &mut into[kept..][..many.count];
+            let into = &mut into[kept..][..count];
             let mut written = 0;
-            for (&test, &code) in many.tests[..many.count].iter().zip(many.codes) {
-                into[written] = code + all;
-                written += usize::from(test & against == 0);
+            for j in 0..count {
+                into[written] = of_many[j] + all;
+                written += usize::from(tests[j] & against == 0);
             }
             kept += written;
         }

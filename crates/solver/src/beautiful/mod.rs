@@ -12,6 +12,7 @@ mod csp;
 mod dive;
 mod engine;
 mod exact;
+mod level_bounds;
 mod lp_search;
 mod lp_witnesses;
 mod orbit_lp;

@@ -8,6 +8,7 @@ use crate::kernel::gpu::Mirror;
 use crate::kernel::gpu::batch_builder::MOST_SLOTS;
 use crate::kernel::reference::{Reference, completions};
 use crate::kernel::scalar::Scalar;
+use crate::tally::Tally;
 use crate::tally::Thirds;
 
 const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
@@ -165,7 +166,7 @@ fn settings_for_measurements_change_no_count() {
         kernel.freeze_tuning(true);
         let frozen = kernel.tuning();
         let mut job = kernel.open(&decomposition).expect("opens");
-        assert_eq!(job.shape(), shape);
+        assert_eq!(job.shape(), Some(shape));
         let mut total = Tally::default();
         for tally in job.count(&units, &|| true).expect("counts") {
             total.merge(&tally).expect("a small sum");

@@ -1,0 +1,164 @@
+//! Bounds on the number of queens on a level, by the orbit LP, with multipliers that prove them.
+
+use super::cliques;
+use super::engine::Engine;
+use super::orbit_lp::{LpOutcome, Multipliers};
+use super::orbits::OrbitId;
+use crate::verdict::Unproven;
+
+/// The most cliques that one point may add.
+const CLIQUES_A_ROUND: usize = 30;
+/// The most rounds of cliques for one bound.
+const ROUNDS: usize = 8;
+
+impl Engine<'_> {
+    /// Returns the fewest queens on `level` that the orbit LP can prove, and multipliers that prove
+    /// it. Violated cliques are added until the bound reaches `enough`.
+    pub(super) fn bound(
+        &mut self,
+        level: usize,
+        enough: u32,
+    ) -> Result<(u32, Multipliers), Unproven> {
+        self.update_lp();
+        let mut rounds = 0;
+        loop {
+            let outcome = self.orbit_lp.fewest(level, self.sink)?;
+            let (objective, values, multipliers) = match outcome {
+                LpOutcome::Infeasible(multipliers) => return Ok((0, multipliers)),
+                LpOutcome::Optimal { objective, values, multipliers } => {
+                    (objective, values, multipliers)
+                }
+            };
+            let least = self.proven_least(level, objective, &multipliers);
+            if least < enough && rounds < ROUNDS {
+                rounds += 1;
+                let cuts = cliques::violated(self.orbits, &self.bounds, &values, CLIQUES_A_ROUND);
+                if !cuts.is_empty() {
+                    for clique in cuts {
+                        self.orbit_lp.add_clique(self.cliques.len(), &clique);
+                        self.cliques.push(clique);
+                    }
+                    continue;
+                }
+            }
+            self.witnesses.add(values);
+            return Ok((least, multipliers));
+        }
+    }
+
+    /// Returns the largest lower bound on the queens on `level` that `multipliers` prove in
+    /// integers.
+    fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
+        let step = self.step(level);
+        let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
+        let range = self.bounds.range(level);
+        let floor = range.map_or(0, |range| range.0);
+        while least > floor {
+            self.bounds.set_range(level, Some((floor, least - step)));
+            self.orbit_lp.set_bounds(&self.bounds);
+            let refutes = self.orbit_lp.prove(multipliers).refutes();
+            self.bounds.set_range(level, range);
+            self.orbit_lp.set_bounds(&self.bounds);
+            if refutes {
+                return least;
+            }
+            least -= step;
+        }
+        least
+    }
+
+    /// Finds the fewest and the most queens on each level below `level`, in a trial there, with the
+    /// orbit LP, whose bounds must be current. Returns the number of limits found, or `None` if
+    /// there is no solution.
+    pub(super) fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Unproven> {
+        let mut counts = self.known_counts();
+        let mut limits = 0;
+        for below in level + 1..self.orbits.levels.len() {
+            if self.orbits.levels[below]
+                .orbits
+                .iter()
+                .all(|&orbit| !self.bounds.is_remaining(orbit))
+            {
+                continue;
+            }
+            for at_least in [true, false] {
+                let range = self.bounds.range(below).unwrap_or((0, self.query.n as u32));
+                let limit = if at_least { range.0 } else { range.1 };
+                let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
+                if range.0 == range.1 || counts.iter().any(at_limit) {
+                    continue;
+                }
+                self.report()?;
+                let cost = if at_least { 1 } else { -1 };
+                let outcome = self.orbit_lp.cheapest(below, cost, self.sink)?;
+                let (objective, values, multipliers) = match outcome {
+                    LpOutcome::Optimal { objective, values, multipliers } => {
+                        (objective, values, multipliers)
+                    }
+                    LpOutcome::Infeasible(multipliers) => {
+                        if self.prove(&multipliers).is_none() {
+                            return Ok(None);
+                        }
+                        continue;
+                    }
+                };
+                counts.push(self.counts_at(&values));
+                self.witnesses.add(values);
+                let found = if at_least {
+                    (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
+                } else {
+                    (range.0, ((-objective + 1e-6).floor().max(0.0) as u32).clamp(range.0, range.1))
+                };
+                if found != range && self.limit(below, found, at_least, multipliers) {
+                    limits += 1;
+                    counts.retain(|counts| {
+                        counts[below] > f64::from(found.0) - 1e-6
+                            && counts[below] < f64::from(found.1) + 1e-6
+                    });
+                }
+            }
+        }
+        Ok(Some(limits))
+    }
+
+    /// Limits the queens on a level to `found`, which is tighter than the known range on one side,
+    /// if `multipliers` prove it. Returns whether they do.
+    pub(super) fn limit(
+        &mut self,
+        level: usize,
+        found: (u32, u32),
+        at_least: bool,
+        mut multipliers: Multipliers,
+    ) -> bool {
+        let known = self.bounds.range(level);
+        let (least, most) = known.unwrap_or((0, self.query.n as u32));
+        let (contrary, queens) = if at_least {
+            ((least, found.0 - 1), found.0)
+        } else {
+            ((found.1 + 1, most), found.1 + 1)
+        };
+        self.bounds.set_range(level, Some(contrary));
+        self.orbit_lp.set_bounds(&self.bounds);
+        self.orbit_lp.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
+        let proof = self.orbit_lp.prove(&multipliers);
+        let proved = proof.refutes();
+        if proved {
+            self.log.assume(level, at_least, queens);
+            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+        }
+        self.bounds.set_range(level, if proved { Some(found) } else { known });
+        self.orbit_lp.set_bounds(&self.bounds);
+        proved
+    }
+
+    /// Returns the queens on each level at each of these points.
+    fn known_counts(&self) -> Vec<Vec<f64>> {
+        self.known_points().into_iter().map(|point| self.counts_at(point)).collect()
+    }
+
+    /// Returns the queens on each level at a point.
+    fn counts_at(&self, point: &[f64]) -> Vec<f64> {
+        let count = |orbits: &Vec<OrbitId>| orbits.iter().map(|&orbit| point[orbit]).sum();
+        self.orbits.levels.iter().map(|level| count(&level.orbits)).collect()
+    }
+}
