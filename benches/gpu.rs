@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use nqueens::bench::Spread;
 use nqueens::board::{Piece, Problem};
-use nqueens::decomposition::{Decomposition, SymmetryCase, full_row};
+use nqueens::decomposition::{Decomposition, SymmetryCase};
 use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName};
-use nqueens::kernel::gpu::layout::TAKE;
+use nqueens::kernel::gpu::layout::{TAKE, WORKGROUP};
 use nqueens::kernel::gpu::{
     AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault, Shape, Tuning, self_test,
 };
@@ -136,22 +136,20 @@ impl Board {
         published(self.n).expect("a size whose total is known")
     }
 
-    /// Counts below one prefix of each symmetry case, so that both searches are compiled: for cases
-    /// with masks on the rows above the block, and for those without.
+    /// Counts below one prefix of each symmetry case, so that all variants of the search are
+    /// compiled.
     fn warm_up(&self, kernel: &mut DeviceKernel) -> Result<(), Fault> {
         let prefixes = self.task.decomposition().clone().with_unit_prefixes(1);
-        let mut firsts: [Vec<u64>; 2] = Default::default();
+        let mut firsts: Vec<u64> = Vec::new();
         let (mut index, mut last) = (0, None);
         prefixes.for_each(0..prefixes.prefixes(), |plan, _| {
             if last.is_none_or(|last| !std::ptr::eq::<SymmetryCase>(last, plan)) {
-                firsts[usize::from(has_masks_above(plan))].push(index);
+                firsts.push(index);
                 last = Some(plan);
             }
             index += 1;
         });
-        for units in firsts.iter().filter(|units| !units.is_empty()) {
-            kernel.open(&prefixes)?.count(units, &|| true)?;
-        }
+        kernel.open(&prefixes)?.count(&firsts, &|| true)?;
         Ok(())
     }
 
@@ -173,12 +171,6 @@ impl Board {
         assert_eq!(total.solutions()?, self.solutions(), "n = {}", self.n);
         Ok(Counted { room_s, count_s, turns: total.nodes() })
     }
-}
-
-/// Returns whether a row above the block has columns that are not allowed.
-fn has_masks_above(plan: &SymmetryCase) -> bool {
-    let full = full_row(plan.n());
-    plan.allowed()[plan.below()..].iter().any(|allowed| allowed & full != full)
 }
 
 /// A setting of the device, and the tuning that it resulted in.
@@ -217,6 +209,10 @@ impl Change {
         // The first compares the default with itself, which shows how exact a ratio is.
         let mut changes = vec![Self::Nothing];
         changes.extend(powers(shape.lanes, &[-1, 1, -2, 2, -3, -4]).into_iter().map(Self::Lanes));
+        // Between these: a device rarely has a power of two of workgroups resident.
+        let quarter = shape.lanes / 4 / WORKGROUP * WORKGROUP;
+        let between = [3, 5, 6].map(|quarters| quarters * quarter);
+        changes.extend(between.into_iter().filter(|&lanes| lanes > 0).map(Self::Lanes));
         changes.extend([Self::LookAhead(false), Self::InFlight(1), Self::InFlight(3)]);
         changes.extend(powers(shape.chunk, &[-2, -4, 1, -6]).into_iter().map(Self::Chunk));
         changes.extend(powers(shape.ring, &[-1, -2, 1, 2]).into_iter().map(Self::Ring));

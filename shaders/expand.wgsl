@@ -179,6 +179,15 @@ fn fill(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32
 
 @compute @workgroup_size(64)
 fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    // The host requests workgroup memory that is not initialised: a driver that zeroes it without a
+    // barrier lets a lane add to a word before another lane zeroes it.
+    if (lane < LEVELS) {
+        atomicStore(&wanted[lane], 0u);
+    }
+    if (lane < 3u) {
+        atomicStore(&marks[lane], 0u);
+    }
+    workgroupBarrier();
     let works = id.x < counters.source_count;
     var state: LowerState;
     var segment: Segment;
@@ -190,7 +199,6 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
         state = levels[counters.source_first + id.x];
         segment = segments[state.segment];
         level = countOneBits(state.free) - segment.upper_rows;
-        // Workgroup memory is initialised to zero.
         atomicAdd(&marks[0], lower_mark(state));
         // A state that memory has changed may have any level; its mark reveals this.
         if (level < LEVELS) {

@@ -9,29 +9,33 @@
 // lanes never share a bank. A child is entered only if its row and the row after it have an open
 // square. A lane that finishes its state takes the next one from the ring.
 //
+// The lowest entry of each stack is zero and stays there. A lane whose last branch has ended pops it,
+// and then has no open square: so a turn does not test whether there is a parent, or a state. Turns
+// are made in groups, and a lane begins a state only at the start of a group. If a state ends
+// within a group, the rest of the group are misses of that state.
+//
 // A dispatch is bounded by `params.turns`. A lane that has not finished by then is parked in
 // `lanes` and `stacks`, and continues in the next dispatch.
 //
-// Bounds. A turn adds 1 to `hits` or to `misses`, and a dispatch has fewer than 2^16 turns, so
-// neither overflows. Hits and turns are added to pairs of 32-bit words with carries. `shadow`, the
+// Bounds. `counted` is 0 at the start of a dispatch. A turn adds 2^16 to it, for a hit, or 1, for a
+// miss. A dispatch has fewer than 2^16 turns, so the misses do not carry into the hits, and the hits
+// do not overflow. Hits and turns are added to pairs of 32-bit words with carries. `shadow`, the
 // hits computed as turns less misses, is flushed whenever it reaches 2^31, and grows by less than
 // 2^16 in between. Slots store it as two sums of 16-bit digits, so that it carries at other points
 // than the hits.
 
-// Cost of a turn in RDNA 2 code (compiled by RADV of Mesa 22.3 for Navi 21; the turn is unrolled
-// four times): 23 vector ALU instructions up to the choice between entering and leaving the child,
-// 7 to enter it after a push, 5 to leave it after a pop: 35 for a wave that does both, and two
-// accesses to local memory; every second turn has two more moves, depending on register allocation.
-// A lane that enters executes 30, one that leaves 28. GENERAL adds 3 and a load of 16 bytes. The
-// code outside the turn (the loop's bounds, the next state) runs once in four turns.
-
 override DEPTH: u32 = 14u;
-// Whether rows above the block have masks, or gaps between them.
+// Whether rows above the block have any masks, or gaps between them.
 override GENERAL: bool = false;
+// Whether all masks of rows above the block close the same columns, of which a state has at most one
+// free. GATED is cheaper than GENERAL, which it excludes.
+override GATED: bool = false;
 // Whether a child must have an open square in the row after the next, too.
 override LOOK_AHEAD: bool = true;
 
 const LANES: u32 = 64u;
+// The number of turns in a group.
+const GROUP: u32 = 4u;
 // The number of states that a lane takes from the ring at once.
 const TAKE: u32 = 8u;
 const SLOT_WORDS: u32 = 12u;
@@ -95,19 +99,20 @@ struct Lane {
 @group(0) @binding(3) var<storage, read_write> lanes: array<Lane>;
 @group(0) @binding(4) var<storage, read_write> stacks: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> slots: array<atomic<u32>>;
-// Indexed by the class, then by the number of rows left, from 0 (a lane without a state): the
-// columns allowed in the row and in the next row, the distance from the previous row to it, and
-// from it to the next row.
+// Indexed by the class, then by the number of rows left, from 1: the columns allowed in the row and
+// in the next row, the distance from the previous row to it, and from it to the next row. The entry
+// of 0 rows has the rows (as bits, by the number of rows left) whose masks close columns, and these
+// columns, if GATED searches the class.
 @group(0) @binding(6) var<storage, read> upper_rows: array<vec4<u32>>;
 
-var<workgroup> stack: array<vec4<u32>, LANES * DEPTH>;
+var<workgroup> stack: array<vec4<u32>, LANES * (DEPTH + 1u)>;
 var<workgroup> busy: atomic<u32>;
 var<workgroup> taken: atomic<u32>;
 
-// The index of the lane, and of its column of the stack.
+// The index of the lane, and that of the lowest entry of its stack.
 var<private> this_lane: u32;
 var<private> base: u32;
-// The state at the top of the stack, and the position of the next push.
+// The state at the top of the stack, and the index of its parent's entry.
 var<private> free: u32;
 var<private> left: u32;
 var<private> right: u32;
@@ -118,14 +123,15 @@ var<private> label: u32;
 // The states taken from the ring and not begun.
 var<private> next: u32;
 var<private> end: u32;
-// The counts since the last `settle`, at turn `settled`: hits, misses, and turns without a state
-// among these.
-var<private> hits: u32;
-var<private> misses: u32;
-var<private> idle: u32;
+// The counts since the last `settle`, at turn `settled`: hits in the high half, misses in the low
+// half.
+var<private> counted: u32;
 var<private> settled: u32;
-// The turn at which the last state ended.
-var<private> ended: u32;
+// The one column that the masks close while it is free, as a bit, and whether they close it: bit
+// k + c if the row with k rows left is closed, where c is the position of the column. The host uses
+// GATED only where k + c is below 32.
+var<private> column: u32;
+var<private> gate: u32;
 // The number of states finished since the last flush.
 var<private> finished: u32;
 // The sum of the marks of the states that the lane began in this dispatch.
@@ -145,14 +151,22 @@ fn lane_mark(open_now: u32, height: u32) -> u32 {
     var sum = mark(vec4<u32>(free, left, right, open_now)) + mark(vec4<u32>(label, height, finished, 2u));
     sum += mark(vec4<u32>(lanes[this_lane].hits, lanes[this_lane].turns, lanes[this_lane].shadow, 3u));
     for (var i = 0u; i < height; i++) {
-        sum = sum * 3u + mark(stack[base + i * LANES]);
+        sum = sum * 3u + mark(stack[base + (i + 1u) * LANES]);
     }
     return sum;
 }
 
+// Adds to a pair of words of a slot. All lanes may add to the same words at once, so an atomic
+// operation that would add 0 is left out.
 fn add_pair(at: u32, low: u32, high: u32) {
-    let old = atomicAdd(&slots[at], low);
-    atomicAdd(&slots[at + 1u], high + u32(old > ~low));
+    var carried = high;
+    if (low != 0u) {
+        let old = atomicAdd(&slots[at], low);
+        carried += u32(old > ~low);
+    }
+    if (carried != 0u) {
+        atomicAdd(&slots[at + 1u], carried);
+    }
 }
 
 // Moves the counts for the slot of `label` from the lane to the slot.
@@ -163,7 +177,9 @@ fn flush() {
     let shadow = lanes[this_lane].shadow;
     add_pair(at + 4u, shadow & 0xffffu, 0u);
     add_pair(at + 6u, shadow >> 16u, 0u);
-    atomicAdd(&slots[at + 8u], finished);
+    if (finished != 0u) {
+        atomicAdd(&slots[at + 8u], finished);
+    }
     lanes[this_lane].hits = 0u;
     lanes[this_lane].hits_high = 0u;
     lanes[this_lane].turns = 0u;
@@ -175,17 +191,17 @@ fn flush() {
 // Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if
 // `and_flush`.
 fn settle(now: u32, and_flush: bool) {
-    let turns = now - settled - idle;
+    let turns = now - settled;
+    let hits = counted >> 16u;
+    let misses = counted & 0xffffu;
     let old_hits = lanes[this_lane].hits;
     let old_turns = lanes[this_lane].turns;
     lanes[this_lane].hits = old_hits + hits;
     lanes[this_lane].hits_high += u32(old_hits > ~hits);
     lanes[this_lane].turns = old_turns + turns;
     lanes[this_lane].turns_high += u32(old_turns > ~turns);
-    lanes[this_lane].shadow += turns - (misses - idle);
-    hits = 0u;
-    misses = 0u;
-    idle = 0u;
+    lanes[this_lane].shadow += turns - misses;
+    counted = 0u;
     settled = now;
     if (and_flush || lanes[this_lane].shadow >= SHADOW_LIMIT) {
         flush();
@@ -201,6 +217,14 @@ fn take() -> bool {
     let there = i32(counters.ring_write - next);
     end = next + u32(clamp(there, 0, i32(TAKE)));
     return there > 0;
+}
+
+// Sets the gate from the class and the columns that are free in the lowest state of the stack. All
+// states above it are its descendants, which have no other free columns.
+fn set_gate(bottom: u32) {
+    let entry = upper_rows[(label >> 16u) * CLASS_ROWS];
+    column = bottom & entry.y;
+    gate = entry.x << (firstTrailingBit(column) & 31u);
 }
 
 // Begins the next state, at turn `now`; `open` is 0 if there is none.
@@ -221,60 +245,66 @@ fn begin(now: u32) {
     right = state.z;
     label = state.w;
     open = free & ~(left | right);
+    if (GATED) {
+        set_gate(free);
+        open &= ~((gate >> countOneBits(free)) & column);
+    }
     if (GENERAL) {
         open &= upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(free)].x;
     }
 }
 
-// Creates the next child of the state at the top, at turn `now`. If there is none, it only counts a
-// miss.
-fn turn(now: u32) {
+// Creates the next child of the state at the top. If there is none, it only counts a miss.
+fn turn() {
     let rest = open & (open - 1u);
     let queen = open ^ rest;
     let child = free ^ queen;
-    var row = vec4<u32>(0xffffffffu, 0xffffffffu, 1u, 1u);
-    if (GENERAL) {
-        row = upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(child)];
+    let lefts = left | queen;
+    let rights = right | queen;
+    var child_left = lefts << 1u;
+    var child_right = rights >> 1u;
+    var child_open = child & ~(child_left | child_right);
+    // The masks of GATED are left out here: few children more are entered.
+    var after_next = child & ~((lefts << 2u) | (rights >> 2u));
+    if (GATED) {
+        child_open &= ~((gate >> countOneBits(child)) & column);
     }
-    let child_left = (left | queen) << row.z;
-    let child_right = (right | queen) >> row.z;
-    let child_open = child & ~(child_left | child_right) & row.x;
-    var after_next = 1u;
-    if (LOOK_AHEAD) {
+    if (GENERAL) {
+        let row = upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(child)];
+        child_left = lefts << row.z;
+        child_right = rights >> row.z;
+        child_open = child & ~(child_left | child_right) & row.x;
         after_next = child & ~((child_left << row.w) | (child_right >> row.w)) & row.y;
     }
+    if (!LOOK_AHEAD) {
+        after_next = 1u;
+    }
     let several = child & (child - 1u); // 0: one row is left
-    let hit = several == 0u && child_open != 0u;
-    hits += u32(hit);
-    misses += u32(!hit);
+    counted += select(1u, 0x10000u, several == 0u && child_open != 0u);
+    let enters = child_open != 0u && after_next != 0u && several != 0u;
+    if (enters && rest != 0u) {
+        top += LANES;
+        stack[top] = vec4<u32>(free, left, right, rest);
+    }
     open = rest;
-    if (child_open != 0u && after_next != 0u && several != 0u) {
-        if (open != 0u) {
-            stack[top] = vec4<u32>(free, left, right, open);
-            top += LANES;
-        }
+    if (enters) {
         free = child;
         left = child_left;
         right = child_right;
         open = child_open;
-    } else if (open == 0u) {
-        if (top != base) {
-            top -= LANES;
-            let parent = stack[top];
-            free = parent.x;
-            left = parent.y;
-            right = parent.z;
-            open = parent.w;
-        } else if (free != 0u) {
-            free = 0u;
-            ended = now + 1u;
-        }
+    } else if (rest == 0u) {
+        let parent = stack[top];
+        top = max(top, base + LANES) - LANES;
+        free = parent.x;
+        left = parent.y;
+        right = parent.z;
+        open = parent.w;
     }
 }
 
 @compute @workgroup_size(64)
 fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    // The host requests workgroup memory that is not initialised to zero, because the stack need
+    // The host requests workgroup memory that is not initialised, because most of the stack need
     // not be.
     if (local == 0u) {
         atomicStore(&busy, 0u);
@@ -283,6 +313,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     workgroupBarrier();
     this_lane = id.x;
     base = local;
+    stack[base] = vec4<u32>();
     let parked = lanes[this_lane];
     free = parked.free;
     left = parked.left;
@@ -292,11 +323,19 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     finished = parked.finished;
     top = base + min(parked.height, DEPTH) * LANES;
     for (var i = 0u; i < min(parked.height, DEPTH); i++) {
-        stack[base + i * LANES] = stacks[i * params.lanes + this_lane];
+        stack[base + (i + 1u) * LANES] = stacks[i * params.lanes + this_lane];
     }
     // A lane that was never parked has nothing to check.
     if ((open | parked.height | finished) != 0u && lane_mark(open, parked.height) != parked.check) {
         atomicAdd(&counters.faults, 1u);
+    }
+
+    if (GATED) {
+        var bottom = free;
+        if (top != base) {
+            bottom = stack[base + LANES].x;
+        }
+        set_gate(bottom);
     }
 
     var now = 0u;
@@ -304,22 +343,20 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
         if (open == 0u) {
             if (now != 0u) {
                 finished += 1u;
-                idle += now - ended;
             }
             begin(now);
             if (open == 0u) {
                 break;
             }
         }
-        turn(now);
-        turn(now + 1u);
-        turn(now + 2u);
-        turn(now + 3u);
-        now += 4u;
+        turn();
+        turn();
+        turn();
+        turn();
+        now += GROUP;
     }
     if (now != 0u && now >= params.turns && open == 0u) {
         finished += 1u;
-        idle += now - ended;
     }
     settle(now, params.flush != 0u);
     if (open != 0u) {
@@ -336,7 +373,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     }
     let height = (top - base) / LANES;
     for (var i = 0u; i < height; i++) {
-        stacks[i * params.lanes + this_lane] = stack[base + i * LANES];
+        stacks[i * params.lanes + this_lane] = stack[base + (i + 1u) * LANES];
     }
     lanes[this_lane].free = free;
     lanes[this_lane].left = left;

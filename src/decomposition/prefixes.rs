@@ -201,12 +201,24 @@ impl Decomposition {
         &self,
         range: Range<u64>,
     ) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
+        self.parts_by_case(range).map(|(index, part)| {
+            let case = &self.cases[index];
+            (case, part.end - part.start, prefix_rows(&self.job, case))
+        })
+    }
+
+    /// Splits `range` where the symmetry case changes. Returns the parts in order, each with the
+    /// index of its case in [`Self::cases`].
+    pub(crate) fn parts_by_case(
+        &self,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = (usize, Range<u64>)> {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
-        let bounds = self.cases.iter().zip(self.first.windows(2)).skip(starts_in);
+        let bounds = self.first.windows(2).enumerate().skip(starts_in);
         let bounds = bounds.take_while(move |(_, bounds)| bounds[0] < range.end);
-        bounds.filter_map(move |(case, bounds)| {
-            let prefixes = range.end.min(bounds[1]).saturating_sub(range.start.max(bounds[0]));
-            (prefixes > 0).then(|| (case, prefixes, prefix_rows(&self.job, case)))
+        bounds.filter_map(move |(index, bounds)| {
+            let part = range.start.max(bounds[0])..range.end.min(bounds[1]);
+            (!part.is_empty()).then_some((index, part))
         })
     }
 

@@ -181,26 +181,16 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
         return Err(DeviceError::NotBuilt);
     }
     let adapters = Arc::new(Adapters::find());
-    // Windows lists a card once for each backend; only the Vulkan entry is used.
-    let listed_twice = |info: &AdapterInfo| {
-        info.backend != "vulkan"
-            && adapters.infos().any(|other| {
-                other.backend == "vulkan"
-                    && (other.vendor, other.device) == (info.vendor, info.device)
-            })
-    };
-    let hardware = || {
-        adapters.infos().filter(|info| info.kind != AdapterKind::Software && !listed_twice(info))
-    };
+    let hardware = distinct_gpus(adapters.infos());
     let mut chosen: Vec<&AdapterInfo> = Vec::new();
     match choice {
-        DeviceChoice::Auto => chosen.extend(hardware()),
+        DeviceChoice::Auto => chosen.extend(hardware),
         DeviceChoice::These(names) => {
             for name in names {
                 let found: Vec<&AdapterInfo> = match name {
                     DeviceName::Cpu => continue,
-                    DeviceName::Gpu if hardware().next().is_none() => adapters.infos().collect(),
-                    DeviceName::Gpu => hardware().collect(),
+                    DeviceName::Gpu if hardware.is_empty() => adapters.infos().collect(),
+                    DeviceName::Gpu => hardware.clone(),
                     DeviceName::Id(id) => {
                         let info = adapters.infos().find(|info| info.id == *id);
                         vec![info.ok_or_else(|| no_such_device(id, &adapters))?]
@@ -218,6 +208,32 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
         }
     }
     Ok(chosen.into_iter().map(|info| Device::on(&adapters, info)).collect())
+}
+
+/// Returns the GPUs among `adapters`, each once, although several drivers may show it.
+fn distinct_gpus<'a>(adapters: impl Iterator<Item = &'a AdapterInfo>) -> Vec<&'a AdapterInfo> {
+    let all: Vec<&AdapterInfo> =
+        adapters.filter(|info| info.kind != AdapterKind::Software).collect();
+    // Windows lists a card once for each backend; only the Vulkan entry is used.
+    let is_listed_by_vulkan = |info: &AdapterInfo| {
+        let same = |other: &&AdapterInfo| {
+            other.backend == "vulkan" && (other.vendor, other.device) == (info.vendor, info.device)
+        };
+        info.backend != "vulkan" && all.iter().any(same)
+    };
+    // Two Vulkan drivers show the same card at the same position. One driver may show several
+    // devices there: the partitions of a card.
+    let is_listed_before = |index: usize, info: &AdapterInfo| {
+        let same = |other: &&AdapterInfo| {
+            (&other.backend, &other.pci_bus_id) == (&info.backend, &info.pci_bus_id)
+                && other.driver != info.driver
+        };
+        !info.pci_bus_id.is_empty() && all[..index].iter().any(same)
+    };
+    let distinct = |&(index, info): &(usize, &AdapterInfo)| {
+        !is_listed_by_vulkan(info) && !is_listed_before(index, info)
+    };
+    all.iter().copied().enumerate().filter(distinct).map(|(_, info)| info).collect()
 }
 
 /// Returns every adapter of this machine, including software drivers.
@@ -248,5 +264,43 @@ mod tests {
         for text in ["", "auto,cpu", "tpu", "gpu,,cpu", "vulkan 1", "../x-y"] {
             assert!(text.parse::<DeviceChoice>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_gpu_that_several_drivers_show_is_used_once() {
+        let adapter = |id: &str, backend: &str, pci_bus_id: &str, driver: &str| AdapterInfo {
+            id: id.into(),
+            name: "a card".into(),
+            backend: backend.into(),
+            vendor: 0x1002,
+            device: 0x744c,
+            kind: AdapterKind::Discrete,
+            driver: driver.into(),
+            pci_bus_id: pci_bus_id.into(),
+            most_buffer_bytes: 1 << 30,
+            workgroup_bytes: 1 << 15,
+            workgroup_lanes: 1024,
+            subgroup_lanes: 32,
+        };
+        let software = AdapterInfo {
+            kind: AdapterKind::Software,
+            ..adapter("software", "vulkan", "", "llvmpipe")
+        };
+        let adapters = [
+            adapter("first", "vulkan", "0000:01:00.0", "radv 25.0"),
+            adapter("first by another driver", "vulkan", "0000:01:00.0", "amdvlk 2025"),
+            // A partition of the same card.
+            adapter("partition", "vulkan", "0000:01:00.0", "radv 25.0"),
+            adapter("second", "vulkan", "0000:02:00.0", "radv 25.0"),
+            adapter("second by another driver", "vulkan", "0000:02:00.0", "amdvlk 2025"),
+            // Nothing says that these are one card.
+            adapter("third", "vulkan", "", "radv 25.0"),
+            adapter("fourth", "vulkan", "", "amdvlk 2025"),
+            adapter("first by another backend", "dx12", "0000:01:00.0", "31.0"),
+            software,
+        ];
+        let used: Vec<&str> =
+            distinct_gpus(adapters.iter()).iter().map(|info| &info.id[..]).collect();
+        assert_eq!(used, ["first", "partition", "second", "third", "fourth"]);
     }
 }

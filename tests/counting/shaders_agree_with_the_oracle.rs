@@ -4,14 +4,15 @@
 //! Without an adapter these tests print "skipped: no adapter". If one is expected
 //! (`NQUEENS_EXPECT_ADAPTER=1`), they fail instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::kernel::gpu::layout::{
-    Counters, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState,
+    Counters, GROUP, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState,
 };
+use nqueens::kernel::gpu::tables::Variant;
 use nqueens::kernel::gpu::{
     Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission,
     expand, schedule, search, self_test,
@@ -40,7 +41,8 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
     opened
 }
 
-const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 3000 };
+/// Seven workgroups: the number need not be a power of two.
+const SMALL: Shape = Shape { lanes: 448, chunk: 512, ring: 1 << 15, prefixes: 3000 };
 
 /// Returns a kernel on each adapter.
 pub(crate) fn kernels() -> Vec<(String, DeviceKernel)> {
@@ -420,6 +422,8 @@ struct SideBySide {
     mirror: Mirror,
     device: Box<dyn Backend>,
     steps: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    /// The variants of the search that ran.
+    variants: std::sync::Arc<std::sync::Mutex<BTreeSet<Variant>>>,
     searches: u32,
 }
 
@@ -455,12 +459,13 @@ impl Backend for SideBySide {
         for _ in 0..submission.rounds {
             // Which states an idle lane takes does not depend on the interleaving only if it takes
             // once per search, and if expansion and search do not overlap: so a search of no turns
-            // after an expansion, and four turns.
+            // after an expansion, and a group of turns.
             let mut expansion = Submission { rounds: 1, expansions: 1, ..*submission };
             (expansion.params.turns, expansion.params.flush) = (0, 0);
             self.step(&expansion)?;
             let mut search = Submission { rounds: 1, expansions: 0, ..*submission };
-            search.params.turns = 4;
+            search.params.turns = GROUP;
+            self.variants.lock().expect("no thread panicked").insert(search.special.variant);
             self.step(&search)?;
             self.searches += 1;
         }
@@ -491,10 +496,12 @@ fn shaders_agree_with_their_mirrors_state_by_state() {
     let shape = Shape { lanes: 64, chunk: 4096, ring: 1 << 17, prefixes: 500 };
     for (id, device) in backends() {
         let steps = std::sync::Arc::default();
+        let variants = std::sync::Arc::default();
         let side_by_side = SideBySide {
             mirror: Mirror::default(),
             device,
             steps: std::sync::Arc::clone(&steps),
+            variants: std::sync::Arc::clone(&variants),
             searches: 0,
         };
         let mut kernel = DeviceKernel::new(Box::new(side_by_side), shape, true);
@@ -515,6 +522,8 @@ fn shaders_agree_with_their_mirrors_state_by_state() {
             assert!(solutions.is_none_or(|known| found == known), "{id}: {found}");
         }
         assert!(steps.load(std::sync::atomic::Ordering::Relaxed) > 50);
+        let variants = variants.lock().expect("no thread panicked");
+        assert_eq!(*variants, BTreeSet::from(Variant::ALL), "{id}");
     }
 }
 

@@ -69,6 +69,8 @@ pub struct AdapterInfo {
     pub kind: AdapterKind,
     /// The driver and its version.
     pub driver: String,
+    /// The position on the PCI bus, such as 0000:01:00.0; empty if the driver does not report it.
+    pub pci_bus_id: String,
     /// The maximum size of a storage buffer, in bytes.
     pub most_buffer_bytes: u64,
     /// The maximum memory of a workgroup, in bytes.
@@ -177,6 +179,7 @@ fn describe(id: String, info: &wgpu::AdapterInfo, limits: &wgpu::Limits) -> Adap
         device: info.device,
         kind,
         driver: [&info.driver[..], &info.driver_info].join(" ").trim().to_owned(),
+        pci_bus_id: info.device_pci_bus_id.clone(),
         most_buffer_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
         workgroup_bytes: limits.max_compute_workgroup_storage_size,
         workgroup_lanes: limits.max_compute_invocations_per_workgroup,

@@ -6,6 +6,7 @@ use std::mem::size_of;
 use super::fault::Fault;
 use super::layout::{
     Counters, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState,
+    WORKGROUP,
 };
 use super::mirror::Memory;
 use super::sets::SetBackend;
@@ -14,7 +15,7 @@ use super::tables::{Specialisation, Tables};
 /// The amount of work that a device processes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The number of lanes of the search: a multiple of 64.
+    /// The number of lanes of the search: a multiple of [`WORKGROUP`].
     pub lanes: u32,
     /// The number of states that an expansion takes.
     pub chunk: u32,
@@ -57,7 +58,7 @@ impl Shape {
             if ring_is_large(self.ring / 2) {
                 self.ring /= 2;
             }
-            self.lanes /= 2;
+            self.lanes = half_of_lanes(self.lanes);
             self.chunk /= 2;
         }
     }
@@ -67,7 +68,7 @@ impl Shape {
         const FEWEST_LANES: u32 = 4096;
         let Self { lanes, chunk, ring, prefixes } = self;
         (lanes >= 2 * FEWEST_LANES).then_some(Self {
-            lanes: lanes / 2,
+            lanes: half_of_lanes(lanes),
             chunk: chunk / 2,
             ring: ring / 2,
             prefixes,
@@ -78,6 +79,11 @@ impl Shape {
     pub(super) const fn ring_reserve(self) -> u32 {
         self.lanes * TAKE
     }
+}
+
+/// Returns about half of the lanes, in whole workgroups.
+const fn half_of_lanes(lanes: u32) -> u32 {
+    (lanes / 2).next_multiple_of(WORKGROUP)
 }
 
 /// The memory that a job needs on the device.
@@ -140,6 +146,15 @@ pub trait Backend: Send {
     /// The device fails.
     fn load(&mut self, batch: &Batch) -> Result<(), Fault>;
 
+    /// Compiles the search with these constants, unless that was done before. A submission whose
+    /// search is not compiled compiles it, which counts as time of the submission.
+    ///
+    /// # Errors
+    /// The driver rejects the search.
+    fn compile(&mut self, _special: Specialisation) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Queues a submission.
     ///
     /// # Errors
@@ -175,4 +190,30 @@ pub trait Backend: Send {
     /// # Errors
     /// No batch is loaded, or the device fails.
     fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Piece, Problem};
+    use crate::decomposition::{Decomposition, Job, Scheme};
+
+    #[test]
+    fn smaller_shapes_have_whole_workgroups_and_rings_of_a_power_of_two() {
+        let problem = Problem::empty(Piece::Queen, 16);
+        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 100);
+        let tables = Tables::new(&Decomposition::new(job.expect("a small board")));
+        for lanes in [64, 192, 320, 448 * 64, 1 << 18] {
+            let shape = Shape { lanes, chunk: 1 << 18, ring: 1 << 23, prefixes: 1 << 10 };
+            for bytes in (16..30).map(|bits| 1 << bits) {
+                let Ok(fitted) = shape.fit(&tables, bytes) else { continue };
+                for smaller in [Some(fitted), fitted.halved()].into_iter().flatten() {
+                    assert!(smaller.lanes > 0 && smaller.lanes.is_multiple_of(WORKGROUP));
+                    assert!(smaller.lanes <= lanes && smaller.ring.is_power_of_two());
+                }
+            }
+        }
+        let halved = Shape { lanes: 129 * 64, chunk: 64, ring: 1 << 20, prefixes: 64 }.halved();
+        assert_eq!(halved.map(|shape| shape.lanes), Some(65 * 64));
+    }
 }

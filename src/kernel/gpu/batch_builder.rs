@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::backend::Batch;
 use super::fault::Fault;
 use super::layout::{Counters, Segment};
-use super::tables::{Tables, lower_state};
+use super::tables::{Tables, Variant, lower_state};
 use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
@@ -15,19 +15,46 @@ use crate::tally::{Parts, Thirds};
 /// The maximum number of slots of a batch: a label has 16 bits for them.
 pub(super) const MOST_SLOTS: usize = 1 << 16;
 
-/// Splits ranges into pieces of at most `most_prefixes` prefixes, which fit in a batch, each with
-/// the index of its range.
-pub(super) fn pieces(
-    ranges: Vec<Range<u64>>,
+/// Splits those parts of the ranges that `variant` of the search counts into pieces of at most
+/// `most_prefixes` prefixes, which fit in a batch. Returns each piece with the index of its range.
+pub(super) fn pieces<'a>(
+    decomposition: &'a Decomposition,
+    tables: &'a Tables,
+    ranges: &'a [Range<u64>],
+    variant: Variant,
     most_prefixes: u64,
-) -> impl Iterator<Item = (usize, Range<u64>)> {
-    ranges.into_iter().enumerate().flat_map(move |(index, mut left)| {
-        std::iter::from_fn(move || {
-            let end = left.end.min(left.start.saturating_add(most_prefixes));
-            let piece = std::mem::replace(&mut left.start, end)..end;
-            (!piece.is_empty()).then_some((index, piece))
+) -> impl Iterator<Item = (usize, Range<u64>)> + 'a {
+    ranges.iter().enumerate().flat_map(move |(index, range)| {
+        let parts = parts(decomposition, tables, range.clone(), variant);
+        parts.into_iter().flat_map(move |mut left| {
+            std::iter::from_fn(move || {
+                let end = left.end.min(left.start.saturating_add(most_prefixes));
+                let piece = std::mem::replace(&mut left.start, end)..end;
+                (!piece.is_empty()).then_some((index, piece))
+            })
         })
     })
+}
+
+/// Returns the longest parts of `range` whose symmetry cases `variant` of the search counts.
+/// Similar cases have adjacent prefixes, so there are few parts.
+fn parts(
+    decomposition: &Decomposition,
+    tables: &Tables,
+    range: Range<u64>,
+    variant: Variant,
+) -> Vec<Range<u64>> {
+    let mut parts: Vec<Range<u64>> = Vec::new();
+    for (case, part) in decomposition.parts_by_case(range) {
+        if tables.variant(case) != variant {
+            continue;
+        }
+        match parts.last_mut() {
+            Some(last) if last.end == part.start => last.end = part.end,
+            _ => parts.push(part),
+        }
+    }
+    parts
 }
 
 /// A batch under construction.
@@ -38,8 +65,6 @@ pub(super) struct BatchBuilder<'a> {
     /// The range index and the weight of each slot.
     pub(super) slots: Vec<(usize, Thirds)>,
     slot_of: HashMap<(usize, Thirds), usize>,
-    /// Whether a symmetry case needs the general search.
-    pub(super) general: bool,
     prefixes: u64,
 }
 
@@ -51,7 +76,7 @@ impl<'a> BatchBuilder<'a> {
     ) -> Self {
         let batch = Batch { counters, prefixes: Vec::new(), segments: Vec::new(), slots: 0 };
         let (slots, slot_of) = (Vec::new(), HashMap::new());
-        Self { decomposition, tables, batch, slots, slot_of, general: false, prefixes: 0 }
+        Self { decomposition, tables, batch, slots, slot_of, prefixes: 0 }
     }
 
     /// Returns whether a range still fits in the batch.
@@ -88,7 +113,6 @@ impl<'a> BatchBuilder<'a> {
                                 self.slots.push((index, case.weight()));
                                 self.slots.len() - 1
                             });
-                        self.general |= entry.general;
                         self.batch.segments.push(Segment {
                             rows: entry.rows,
                             upper_rows: entry.upper_rows,

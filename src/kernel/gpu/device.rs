@@ -17,7 +17,7 @@ use super::layout::{
 };
 use super::mirror::Memory;
 use super::sets::SetBackend;
-use super::tables::Specialisation;
+use super::tables::{Specialisation, Variant};
 
 mod sets;
 
@@ -51,7 +51,7 @@ impl WgpuDevice {
             (
                 "bytes of workgroup memory",
                 limits.max_compute_workgroup_storage_size,
-                14 * 64 * 16 + 64,
+                15 * 64 * 16 + 64,
             ),
         ];
         if let Some((what, has, wanted)) = needs.into_iter().find(|(_, has, wanted)| has < wanted) {
@@ -102,6 +102,12 @@ impl Backend for WgpuDevice {
 
     fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
         self.inner()?.load(batch)
+    }
+
+    fn compile(&mut self, special: Specialisation) -> Result<(), Fault> {
+        let inner = self.inner()?;
+        inner.pipelines.search(&inner.device, special);
+        inner.async_error.check()
     }
 
     fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
@@ -191,9 +197,8 @@ struct Pipelines {
 
 impl Pipelines {
     fn new(device: &wgpu::Device) -> Self {
-        let schedule =
-            pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[], true);
-        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[], true);
+        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[]);
+        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[]);
         let search_module = module(device, "search", SEARCH);
         Self { schedule, expand, search_module, search: HashMap::new() }
     }
@@ -202,12 +207,11 @@ impl Pipelines {
         self.search.entry(special).or_insert_with(|| {
             let constants = [
                 ("DEPTH", f64::from(special.depth)),
-                ("GENERAL", f64::from(u8::from(special.general))),
+                ("GATED", f64::from(u8::from(special.variant == Variant::Gated))),
+                ("GENERAL", f64::from(u8::from(special.variant == Variant::General))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
-            // The shader writes its stacks before it reads them, and zeroes what must be zero
-            // itself.
-            pipeline(device, &self.search_module, "search", &constants, false)
+            pipeline(device, &self.search_module, "search", &constants)
         })
     }
 }
@@ -222,10 +226,10 @@ fn pipeline(
     module: &wgpu::ShaderModule,
     entry_point: &str,
     constants: &[(&str, f64)],
-    zero_initialize_workgroup_memory: bool,
 ) -> wgpu::ComputePipeline {
+    // The shaders write workgroup memory before they read it, and zero what must be zero.
     let compilation_options =
-        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory };
+        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory: false };
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(entry_point),
         layout: None,
@@ -393,8 +397,7 @@ impl Inner {
         if let Some(job) = &mut self.job {
             job.spare.push(reading.buffer);
         }
-        let counters = counters.ok_or_else(|| Fault::Lost("no counters came back".into()))?;
-        Ok(counters)
+        counters.ok_or_else(|| Fault::Lost("no counters came back".into()))
     }
 
     fn slots(&self) -> Result<Vec<Slot>, Fault> {

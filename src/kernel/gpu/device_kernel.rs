@@ -2,9 +2,9 @@
 //! accounting.
 //!
 //! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a
-//! *slot*, one for every unit (or sub-range of one) and weight. Submissions of several rounds
-//! follow, two or three in flight, until nothing is left; then the lanes flush, and the slots
-//! become tallies.
+//! *slot*, one for every unit (or sub-range of one) and weight. All prefixes of a batch need the
+//! same variant of the search. Submissions of several rounds follow, two or three in flight, until
+//! nothing is left; then the lanes flush, and the slots become tallies.
 //!
 //! A batch whose accounting does not balance is a [`Fault`] and never a count; `accounting.rs`
 //! lists the checks.
@@ -20,7 +20,7 @@ use super::batch_builder::{BatchBuilder, pieces};
 use super::device_job::{DeviceJob, SetJob, SetSettings, Work};
 use super::fault::Fault;
 use super::layout::{Counters, Params};
-use super::tables::{Specialisation, Tables};
+use super::tables::{Specialisation, Tables, Variant};
 use super::tuning::{Observation, Tuning};
 use crate::decomposition::Decomposition;
 use crate::tally::Parts;
@@ -210,15 +210,19 @@ impl PrefixJob<'_> {
         let mut results = vec![Parts::default(); ranges.len()];
         let tables = Arc::clone(&self.tables);
         let most_prefixes = u64::from(self.shape.prefixes);
-        let mut pieces = pieces(ranges, most_prefixes).peekable();
-        while pieces.peek().is_some() {
-            let mut builder = BatchBuilder::new(self.decomposition, &tables, self.counters);
-            while let Some((index, range)) =
-                pieces.next_if(|(_, range)| builder.has_room(range, most_prefixes))
-            {
-                builder.add(index, range, &mut results[index])?;
+        let decomposition = self.decomposition;
+        for variant in Variant::ALL {
+            let mut pieces =
+                pieces(decomposition, &tables, &ranges, variant, most_prefixes).peekable();
+            while pieces.peek().is_some() {
+                let mut builder = BatchBuilder::new(decomposition, &tables, self.counters);
+                while let Some((index, range)) =
+                    pieces.next_if(|(_, range)| builder.has_room(range, most_prefixes))
+                {
+                    builder.add(index, range, &mut results[index])?;
+                }
+                self.run(&builder, variant, &mut results, should_continue)?;
             }
-            self.run(&builder, &mut results, should_continue)?;
         }
         Ok(results)
     }
@@ -227,6 +231,7 @@ impl PrefixJob<'_> {
     fn run(
         &mut self,
         builder: &BatchBuilder<'_>,
+        variant: Variant,
         results: &mut [Parts],
         should_continue: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
@@ -237,9 +242,12 @@ impl PrefixJob<'_> {
         self.kernel.backend.load(batch)?;
         let special = Specialisation {
             depth: self.tables.depth(),
-            general: builder.general,
+            variant,
             look_ahead: self.kernel.look_ahead,
         };
+        // Before the clock of the first submission starts: the tuning would take the time of the
+        // compiler for slowness of the device.
+        self.kernel.backend.compile(special)?;
         let mut in_flight: VecDeque<InFlight> = VecDeque::new();
         let (mut searches, mut used) = (0u32, 0);
         let mut began = Instant::now();

@@ -19,8 +19,11 @@ pub const TAKE: u32 = 8;
 pub const CLASS_ROWS: usize = MOST_ROWS + 1;
 /// The value of a lane's `shadow` at which it is flushed.
 pub const SHADOW_LIMIT: u32 = 1 << 31;
-/// The maximum number of turns of a lane in one dispatch: hits and misses have 16 bits each. A turn
-/// is one iteration of a lane's search loop and generates at most one child.
+/// The number of turns that a lane makes in a group. A turn generates at most one child. A lane
+/// begins a state only at the start of a group, and the rest of a group in which a state ends are
+/// turns of that state.
+pub const GROUP: u32 = 4;
+/// The maximum number of turns of a lane in one dispatch: hits and misses have 16 bits each.
 pub const MOST_TURNS: u32 = 65_532;
 
 /// Counters of the device, shared by all shaders. Counts that only grow may wrap.
@@ -73,7 +76,7 @@ pub struct Counters {
 pub struct Params {
     /// A number that no other submission of this batch has.
     pub stamp: u32,
-    /// The maximum number of turns of each lane in one search: a multiple of 4, at most
+    /// The maximum number of turns of each lane in one search: a multiple of [`GROUP`], at most
     /// [`MOST_TURNS`].
     pub turns: u32,
     /// The maximum number of states that an expansion takes.
@@ -146,7 +149,10 @@ pub struct LowerRow {
 pub type UpperState = [u32; 4];
 
 /// An open row above the block: columns allowed in it and in the next row, the distance from the
-/// previous row, and the distance to the next row.
+/// previous row, and the distance to the next row. The entry of 0 rows has the [gate] of the class:
+/// the rows that it closes, by the number of rows left, and the columns.
+///
+/// [gate]: super::tables::Variant::Gated
 pub type UpperRow = [u32; 4];
 
 /// A parked lane of the search, and its counts since the last flush.
@@ -189,7 +195,7 @@ pub struct Slot {
     pub hits: u32,
     /// High half.
     pub hits_high: u32,
-    /// Turns made (children generated), low half of the pair.
+    /// Turns made, in whole groups, low half of the pair.
     pub turns: u32,
     /// High half.
     pub turns_high: u32,
@@ -303,6 +309,22 @@ mod tests {
     }
 
     #[test]
+    fn shaders_zero_the_atomic_words_of_a_workgroup_before_their_first_barrier() {
+        let mut words = 0;
+        for source in [SCHEDULE, EXPAND, SEARCH] {
+            let (globals, entry_point) = source.split_once("@compute").expect("an entry point");
+            let before_barrier = entry_point.split("workgroupBarrier()").next().expect("code");
+            for line in globals.lines().filter(|line| line.contains("atomic<")) {
+                let Some(variable) = line.strip_prefix("var<workgroup> ") else { continue };
+                let name = variable.split(':').next().expect("a name");
+                assert!(before_barrier.contains(&format!("atomicStore(&{name}")), "{name}");
+                words += 1;
+            }
+        }
+        assert_eq!(words, 4);
+    }
+
+    #[test]
     fn shaders_and_host_have_the_same_constants() {
         // A slot is not a struct in the shader because its words are atomic; its size and offsets
         // are constants there.
@@ -317,6 +339,9 @@ mod tests {
         assert_eq!(constant(SEARCH, "CLASS_ROWS"), CLASS_ROWS.to_string());
         assert_eq!(constant(SEARCH, "LANES"), WORKGROUP.to_string());
         assert_eq!(constant(SEARCH, "TAKE"), TAKE.to_string());
+        assert_eq!(constant(SEARCH, "GROUP"), GROUP.to_string());
+        let turns = SEARCH.lines().filter(|line| line.trim() == "turn();").count();
+        assert_eq!(turns, GROUP as usize);
         assert_eq!(constant(SEARCH, "SHADOW_LIMIT"), hex(SHADOW_LIMIT));
         assert_eq!(constant(SCHEDULE, "LAST_LEVEL"), LAST_LEVEL.to_string());
         assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());

@@ -1,9 +1,9 @@
 //! The CPU mirror of `shaders/search.wgsl`: the deep search above the block. The shader documents
 //! the bounds.
 
-use super::layout::{CLASS_ROWS, Lane, Params, SHADOW_LIMIT, TAKE, mark};
+use super::layout::{CLASS_ROWS, GROUP, Lane, Params, SHADOW_LIMIT, TAKE, UpperRow, mark};
 use super::mirror::Memory;
-use super::tables::Specialisation;
+use super::tables::{Specialisation, Variant};
 
 /// Runs the shader once, one lane after the other.
 pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
@@ -20,11 +20,10 @@ pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
             stack: Vec::new(),
             next: 0,
             end: 0,
-            hits: 0,
-            misses: 0,
-            idle: 0,
+            counted: 0,
             settled: 0,
-            ended: 0,
+            column: 0,
+            gate: 0,
         };
         lane.stack = (0..parked.height.min(special.depth) as usize)
             .map(|i| lane.memory.stacks[lane.stacked(i)])
@@ -46,11 +45,11 @@ struct Running<'a> {
     stack: Vec<[u32; 4]>,
     next: u32,
     end: u32,
-    hits: u32,
-    misses: u32,
-    idle: u32,
+    /// Hits in the high half, misses in the low half.
+    counted: u32,
     settled: u32,
-    ended: u32,
+    column: u32,
+    gate: u32,
 }
 
 impl Running<'_> {
@@ -78,26 +77,27 @@ impl Running<'_> {
         if parked.open | parked.height | parked.finished != 0 && self.mark() != parked.check {
             self.memory.counters.faults += 1;
         }
+        if self.special.variant == Variant::Gated {
+            self.set_gate(self.stack.first().map_or(self.lane.free, |entry| entry[0]));
+        }
         let mut now = 0;
         while now < self.params.turns {
             if self.lane.open == 0 {
                 if now != 0 {
                     self.lane.finished = self.lane.finished.wrapping_add(1);
-                    self.idle += now - self.ended;
                 }
                 self.begin(now);
                 if self.lane.open == 0 {
                     break;
                 }
             }
-            for ahead in 0..4 {
-                self.turn(now + ahead);
+            for _ in 0..GROUP {
+                self.turn();
             }
-            now += 4;
+            now += GROUP;
         }
         if now != 0 && now >= self.params.turns && self.lane.open == 0 {
             self.lane.finished = self.lane.finished.wrapping_add(1);
-            self.idle += now - self.ended;
         }
         self.settle(now, self.params.flush != 0);
         if self.lane.open != 0 {
@@ -123,53 +123,64 @@ impl Running<'_> {
         self.memory.lanes[self.index] = self.lane;
     }
 
-    /// Generates the next child of the state on top, at turn `now`. If there is none, it only
-    /// counts a miss.
-    fn turn(&mut self, now: u32) {
+    /// Generates the next child of the state on top. If there is none, it only counts a miss.
+    fn turn(&mut self) {
         let Lane { free, left, right, open, .. } = self.lane;
         let rest = open & open.wrapping_sub(1);
         let queen = open ^ rest;
         let child = free ^ queen;
-        let row = if self.special.general { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
-        let child_left = (left | queen) << row[2];
-        let child_right = (right | queen) >> row[2];
-        let child_open = child & !(child_left | child_right) & row[0];
-        let after_next = if self.special.look_ahead {
-            child & !(child_left << row[3] | child_right >> row[3]) & row[1]
-        } else {
-            1
-        };
-        let several = child & child.wrapping_sub(1);
-        let hit = several == 0 && child_open != 0;
-        self.hits += u32::from(hit);
-        self.misses += u32::from(!hit);
-        self.lane.open = rest;
-        if child_open != 0 && after_next != 0 && several != 0 {
-            if rest != 0 {
-                self.stack.push([free, left, right, rest]);
-                assert!(
-                    self.stack.len() <= self.special.depth as usize,
-                    "the stack is deep enough"
-                );
-            }
-            self.lane.free = child;
-            self.lane.left = child_left;
-            self.lane.right = child_right;
-            self.lane.open = child_open;
-        } else if rest == 0 {
-            if let Some(parent) = self.stack.pop() {
-                [self.lane.free, self.lane.left, self.lane.right, self.lane.open] = parent;
-            } else if free != 0 {
-                self.lane.free = 0;
-                self.ended = now + 1;
+        let (lefts, rights) = (left | queen, right | queen);
+        let (mut child_left, mut child_right) = (lefts << 1, rights >> 1);
+        let mut child_open = child & !(child_left | child_right);
+        let mut after_next = child & !(lefts << 2 | rights >> 2);
+        match self.special.variant {
+            Variant::Plain => {}
+            Variant::Gated => child_open &= !self.closed(child),
+            Variant::General => {
+                let [here, next, step_to, step_from] = self.row(child);
+                child_left = lefts << step_to;
+                child_right = rights >> step_to;
+                child_open = child & !(child_left | child_right) & here;
+                after_next = child & !(child_left << step_from | child_right >> step_from) & next;
             }
         }
+        if !self.special.look_ahead {
+            after_next = 1;
+        }
+        let several = child & child.wrapping_sub(1);
+        self.counted += if several == 0 && child_open != 0 { 1 << 16 } else { 1 };
+        let enters = child_open != 0 && after_next != 0 && several != 0;
+        if enters && rest != 0 {
+            self.stack.push([free, left, right, rest]);
+            assert!(self.stack.len() <= self.special.depth as usize, "the stack is deep enough");
+        }
+        let state = if enters {
+            [child, child_left, child_right, child_open]
+        } else if rest == 0 {
+            // The lowest entry of the shader's stack is zero.
+            self.stack.pop().unwrap_or_default()
+        } else {
+            [free, left, right, rest]
+        };
+        [self.lane.free, self.lane.left, self.lane.right, self.lane.open] = state;
     }
 
     /// Returns the current row when `free` columns are free.
-    fn row(&self, free: u32) -> [u32; 4] {
+    fn row(&self, free: u32) -> UpperRow {
         let class = (self.lane.label >> 16) as usize;
         self.memory.upper_rows[class * CLASS_ROWS + free.count_ones() as usize]
+    }
+
+    /// Sets the gate of the lane's class, if the lowest state of the stack has these free columns.
+    fn set_gate(&mut self, bottom: u32) {
+        let [gate, columns, ..] = self.row(0);
+        self.column = bottom & columns;
+        self.gate = gate << (self.column.trailing_zeros() & 31);
+    }
+
+    /// Returns the column that the gate closes when `free` columns are free.
+    fn closed(&self, free: u32) -> u32 {
+        self.gate >> free.count_ones() & self.column
     }
 
     /// Begins the next state, at turn `now`; `open` stays 0 if there is none.
@@ -190,8 +201,13 @@ impl Running<'_> {
         self.lane.right = right;
         self.lane.label = label;
         self.lane.open = free & !(left | right);
-        if self.special.general {
-            self.lane.open &= self.row(free)[0];
+        match self.special.variant {
+            Variant::Plain => {}
+            Variant::Gated => {
+                self.set_gate(free);
+                self.lane.open &= !self.closed(free);
+            }
+            Variant::General => self.lane.open &= self.row(free)[0],
         }
     }
 
@@ -211,15 +227,13 @@ impl Running<'_> {
     /// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the
     /// slot if `and_flush` is set.
     fn settle(&mut self, now: u32, and_flush: bool) {
-        let (hits, misses) = (self.hits, self.misses - self.idle);
-        let turns = now - self.settled - self.idle;
+        let (hits, misses) = (self.counted >> 16, self.counted & 0xffff);
+        let turns = now - self.settled;
         let lane = &mut self.lane;
         add_pair(&mut lane.hits, &mut lane.hits_high, hits, 0);
         add_pair(&mut lane.turns, &mut lane.turns_high, turns, 0);
         lane.shadow += turns - misses;
-        self.hits = 0;
-        self.misses = 0;
-        self.idle = 0;
+        self.counted = 0;
         self.settled = now;
         if and_flush || self.lane.shadow >= SHADOW_LIMIT {
             self.flush();

@@ -13,10 +13,27 @@ pub struct Specialisation {
     /// The number of entries of a lane's stack: every row above the block but the last two may
     /// leave one.
     pub depth: u32,
-    /// Whether rows above the block have masks, or gaps between them.
-    pub general: bool,
+    /// The variant of the search.
+    pub variant: Variant,
     /// Whether a child must have an open square in the row after the next as well.
     pub look_ahead: bool,
+}
+
+/// The variants of the search, which differ in what the rows above the block may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variant {
+    /// The rows are adjacent and all of their squares are open.
+    Plain,
+    /// The rows are adjacent, and the masks of some of them, a *gate*, close the same columns, of
+    /// which at most one is free above the block.
+    Gated,
+    /// The rows may have any masks, and gaps between them.
+    General,
+}
+
+impl Variant {
+    /// All variants, the cheapest first.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Gated, Self::General];
 }
 
 /// A symmetry case in the tables.
@@ -28,8 +45,8 @@ pub(super) struct CaseEntry {
     pub(super) upper_rows: u32,
     /// The class of its rows above the block.
     pub(super) class: u16,
-    /// Whether that class has masks or gaps.
-    pub(super) general: bool,
+    /// The variant of the search that counts it.
+    pub(super) variant: Variant,
     /// Columns allowed in the first row above the block.
     pub(super) upper_allowed: u32,
 }
@@ -78,10 +95,6 @@ impl Tables {
                 class
             }
         };
-        let full = full_row(case.n());
-        let general = rows[1..=upper]
-            .iter()
-            .any(|&[here, next, _, step]| here & full != full || next & full != full || step != 1);
         self.most_upper = self.most_upper.max(upper);
         self.most_lower = self.most_lower.max(case.below());
         // A job has fewer than 2^16 symmetry cases of at most 17 entries each.
@@ -89,7 +102,14 @@ impl Tables {
         self.lower_rows.push(LowerRow::default());
         self.lower_rows.extend((1..=case.below()).map(|left| lower_row(case, case.below() - left)));
         let upper_allowed = case.allowed()[case.below()];
-        Some(CaseEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
+        let variant = variant(case, rows[0]);
+        Some(CaseEntry { rows: first, upper_rows: upper as u32, class, variant, upper_allowed })
+    }
+
+    /// Returns the variant of the search that counts the symmetry case with this index. A case that
+    /// the shaders do not support has no states to search, and is in any batch.
+    pub(super) fn variant(&self, case: usize) -> Variant {
+        self.cases[case].map_or(Variant::Plain, |entry| entry.variant)
     }
 
     /// Returns whether the shaders support any of the symmetry cases.
@@ -153,17 +173,50 @@ fn lower_row(case: &SymmetryCase, k: usize) -> LowerRow {
     }
 }
 
-/// Returns the rows above the block, indexed by the rows left; entry 0 is for a lane without a
-/// state.
+/// Returns the variant of the search that counts `case`, whose class has this gate.
+fn variant(case: &SymmetryCase, [rows, columns, ..]: UpperRow) -> Variant {
+    let upper = case.rows().len() - case.below();
+    let adjacent = case.rows()[case.below()..].windows(2).all(|pair| pair[0] - pair[1] == 1);
+    let closed = (1..=upper).map(|left| closed_columns(case, left));
+    let masked = closed.clone().any(|closed| closed != 0);
+    let by_gate = (1..).zip(closed).all(|(left, closed)| closed == columns * (rows >> left & 1));
+    // Queens of the block take one of these columns each, as do rows below it that have no others.
+    let lower = &case.allowed()[..case.below()];
+    let taken = (columns & case.start().columns).count_ones() as usize
+        + lower.iter().filter(|&allowed| allowed & !columns == 0).count();
+    let at_most_one_is_free = columns.count_ones() as usize <= taken + 1;
+    // The shader shifts the rows by the position of the column.
+    let shifts = (columns.max(1).ilog2() as usize) + upper < 32;
+    if adjacent && !masked {
+        Variant::Plain
+    } else if adjacent && by_gate && at_most_one_is_free && shifts {
+        Variant::Gated
+    } else {
+        Variant::General
+    }
+}
+
+/// Returns the columns that the mask closes in the row above the block with `left` rows left.
+fn closed_columns(case: &SymmetryCase, left: usize) -> u32 {
+    full_row(case.n()) & !case.allowed()[case.rows().len() - left]
+}
+
+/// Returns the rows above the block, indexed by the rows left; entry 0 has the gate.
 fn upper_rows(case: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
     let (rows, allowed, end) = (case.rows(), case.allowed(), case.rows().len());
     let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
+    table[0] = [0, 0, 1, 1];
     for (left, entry) in (1..=end - case.below()).zip(&mut table[1..]) {
         let k = end - left;
         let step_to = if k > case.below() { rows[k - 1] - rows[k] } else { 1 };
         let (next, step_from) =
             if k + 1 < end { (allowed[k + 1], rows[k] - rows[k + 1]) } else { (u32::MAX, 1) };
         *entry = [allowed[k], next, step_to as u32, step_from as u32];
+    }
+    for left in 1..=end - case.below() {
+        let closed = closed_columns(case, left);
+        table[0][0] |= u32::from(closed != 0) << left;
+        table[0][1] |= closed;
     }
     table
 }
@@ -180,5 +233,70 @@ pub(super) fn lower_state(case: &SymmetryCase, prefix: &Prefix, segment: u32) ->
         upper_left: state.antidiagonal_window(first_upper),
         upper_right: state.diagonal_window(n, first_upper),
         segment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Problem, Square};
+    use crate::decomposition::{Job, Scheme};
+
+    /// Returns the variants that count a board with these blocked squares.
+    fn variants(n: usize, blocked: &[(usize, usize)]) -> Vec<Variant> {
+        let blocked = blocked.iter().map(|&(row, col)| Square::new(row, col)).collect();
+        let problem = Problem::new(Piece::Queen, n, Vec::new(), blocked).expect("on the board");
+        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 100);
+        let decomposition = Decomposition::new(job.expect("a small board"));
+        let mut variants: Vec<Variant> =
+            Tables::new(&decomposition).cases.iter().flatten().map(|entry| entry.variant).collect();
+        variants.dedup();
+        variants
+    }
+
+    #[test]
+    fn the_cases_of_an_empty_board_are_sorted_by_variant() {
+        for n in [10, 12, 16, 22, 32] {
+            assert_eq!(variants(n, &[]), Variant::ALL, "n = {n}");
+        }
+    }
+
+    #[test]
+    fn only_masks_that_close_one_free_column_are_gates() {
+        // Without symmetry a board has one case, and all rows but one block are above it.
+        assert_eq!(variants(9, &[(8, 0)]), [Variant::Plain]);
+        assert_eq!(variants(9, &[(1, 4)]), [Variant::Gated]);
+        assert_eq!(variants(9, &[(1, 4), (3, 4)]), [Variant::Gated]);
+        assert_eq!(variants(9, &[(1, 4), (3, 5)]), [Variant::General]);
+        // Two columns that both may be free.
+        assert_eq!(variants(9, &[(1, 4), (1, 5)]), [Variant::General]);
+    }
+
+    #[test]
+    fn a_gate_closes_the_rows_that_the_masks_close() {
+        let problem = Problem::empty(Piece::Queen, 32);
+        let job = Job::new(problem.clone(), Scheme::best(&problem), Some(0), 1);
+        let decomposition = Decomposition::new(job.expect("a board"));
+        let tables = Tables::new(&decomposition);
+        let mut closed_rows = 0;
+        for (case, entry) in decomposition.cases().iter().zip(&tables.cases) {
+            let entry = entry.expect("a case that the shaders support");
+            if entry.variant != Variant::Gated {
+                continue;
+            }
+            let class = usize::from(entry.class) * CLASS_ROWS;
+            let [rows, columns, ..] = tables.upper_rows[class];
+            // Each of the columns may be the one that is free.
+            for column in (0..32).map(|c| 1 << c).filter(|column| columns & column != 0) {
+                let gate = rows << column.trailing_zeros();
+                for left in 1..=entry.upper_rows as usize {
+                    let allowed = case.allowed()[case.rows().len() - left];
+                    let closed = gate >> left & column;
+                    assert_eq!(closed, column & !allowed);
+                    closed_rows += usize::from(closed != 0);
+                }
+            }
+        }
+        assert!(closed_rows > 1000, "{closed_rows}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::layout::{Counters, LEVELS, MOST_TURNS};
+use super::layout::{Counters, GROUP, LEVELS, MOST_TURNS};
 
 /// The target duration of a submission.
 const TARGET: Duration = Duration::from_millis(100);
@@ -57,10 +57,10 @@ impl Tuning {
         Self { turns: self.most_turns, rounds: 1, expansions: 16, ..self }
     }
 
-    /// Returns the nearest valid amounts: a multiple of 4 turns, up to the limit of a search, and
+    /// Returns the nearest valid amounts: whole groups of turns, up to the limit of a search, and
     /// at least one round and one expansion.
     pub(super) fn allowed(self) -> Self {
-        let turns = self.turns.clamp(4, self.most_turns) / 4 * 4;
+        let turns = self.turns.clamp(GROUP, self.most_turns) / GROUP * GROUP;
         Self { turns, rounds: self.rounds.max(1), expansions: self.expansions.max(1), ..self }
     }
 
@@ -95,7 +95,7 @@ impl Tuning {
                 ((f64::from(self.turns) * factor) as u32).clamp(FEWEST_TURNS, self.most_turns);
         }
         self.rounds = (rounds.round() as u32).clamp(1, MOST_ROUNDS);
-        self.turns -= self.turns % 4;
+        self.turns -= self.turns % GROUP;
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         let mut tuning = Tuning::first(true);
         for _ in 0..100 {
             tuning.observe(&run(&tuning, 1e9, 64));
-            assert!(tuning.turns < 60_000 && tuning.turns.is_multiple_of(4));
+            assert!(tuning.turns < 60_000 && tuning.turns.is_multiple_of(GROUP));
         }
         assert!(tuning.longest().turns < 60_000);
     }

@@ -120,7 +120,7 @@ impl Inner {
         let module = module(&self.device, "column sets", COLUMN_SETS);
         let constants = [("LANES", f64::from(lanes))];
         // The shader writes its planes and counters before it reads them.
-        let compiled = pipeline(&self.device, &module, "count_sets", &constants, false);
+        let compiled = pipeline(&self.device, &module, "count_sets", &constants);
         self.async_error.check()?;
         Ok(compiled)
     }

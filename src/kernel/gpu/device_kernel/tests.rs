@@ -1,13 +1,18 @@
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::{Job, Scheme};
-use crate::kernel::count_sub_ranges;
-use crate::kernel::gpu::Mirror;
+use crate::kernel::gpu::backend::Batch;
 use crate::kernel::gpu::batch_builder::MOST_SLOTS;
+use crate::kernel::gpu::layout::Slot;
+use crate::kernel::gpu::{Memory, Mirror};
 use crate::kernel::reference::{Reference, completions};
 use crate::kernel::scalar::Scalar;
+use crate::kernel::{count_parts, count_sub_ranges};
 use crate::tally::Tally;
 use crate::tally::Thirds;
 
@@ -131,6 +136,132 @@ fn sub_ranges_without_slots_left_go_into_further_batches() {
     }
 }
 
+/// What a [`Recorder`] was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Call {
+    /// To load a batch whose states have these classes.
+    Load(BTreeSet<u32>),
+    Compile(Variant),
+    Submit(Variant),
+}
+
+/// A mirror that records its calls.
+struct Recorder {
+    mirror: Mirror,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Recorder {
+    fn kernel(shape: Shape) -> (DeviceKernel, Arc<Mutex<Vec<Call>>>) {
+        let calls = Arc::default();
+        let recorder = Self { mirror: Mirror::default(), calls: Arc::clone(&calls) };
+        (DeviceKernel::new(Box::new(recorder), shape, false), calls)
+    }
+
+    fn record(&self, call: Call) {
+        self.calls.lock().expect("no thread panicked").push(call);
+    }
+}
+
+impl Backend for Recorder {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        self.mirror.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.record(Call::Load(batch.segments.iter().map(|s| s.label >> 16).collect()));
+        self.mirror.load(batch)
+    }
+
+    fn compile(&mut self, special: Specialisation) -> Result<(), Fault> {
+        self.record(Call::Compile(special.variant));
+        Ok(())
+    }
+
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.record(Call::Submit(submission.special.variant));
+        self.mirror.submit(submission)
+    }
+
+    fn wait(&mut self) -> Result<Counters, Fault> {
+        self.mirror.wait()
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        self.mirror.slots()
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        self.mirror.memory()
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.mirror.set_memory(memory)
+    }
+}
+
+#[test]
+fn a_batch_has_prefixes_of_one_variant_of_the_search() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 12), None, 700);
+    let tables = Tables::new(&decomposition);
+    let variants_of = |class: u32| -> BTreeSet<Variant> {
+        let entries = tables.cases.iter().flatten();
+        let of_class = entries.filter(|entry| u32::from(entry.class) == class);
+        of_class.map(|entry| entry.variant).collect()
+    };
+    let (mut kernel, calls) = Recorder::kernel(Shape { prefixes: 1 << 14, ..SMALL });
+    // Units in an order in which their variants alternate.
+    let all = decomposition.units();
+    let units: Vec<u64> = (0..all / 2).flat_map(|i| [i, all - 1 - i]).collect();
+    let counted = kernel
+        .open(&decomposition)
+        .and_then(|mut job| job.count_parts(&units, &|| true))
+        .expect("counts");
+    for (unit, parts) in units.into_iter().zip(&counted) {
+        let expected = count_parts(&mut Reference, &decomposition, decomposition.unit(unit));
+        assert_eq!(completions_of(parts), completions_of(&expected.expect("a small sum")));
+    }
+    let calls = calls.lock().expect("no thread panicked");
+    let mut batches: Vec<Variant> = Vec::new();
+    let mut classes = &BTreeSet::new();
+    for call in calls.iter() {
+        match call {
+            Call::Load(loaded) => classes = loaded,
+            Call::Compile(_) => {}
+            Call::Submit(variant) => {
+                batches.push(*variant);
+                for &class in classes {
+                    assert_eq!(variants_of(class), BTreeSet::from([*variant]), "class {class}");
+                }
+            }
+        }
+    }
+    batches.dedup();
+    // Each variant has one batch, as all prefixes fit in one.
+    assert_eq!(batches, Variant::ALL);
+}
+
+#[test]
+fn a_search_is_compiled_before_the_first_submission_of_a_batch() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 10), None, 100);
+    let (mut kernel, calls) = Recorder::kernel(SMALL);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+    let calls = calls.lock().expect("no thread panicked");
+    let mut batches = 0;
+    for (before, call) in calls.iter().zip(&calls[1..]) {
+        match call {
+            Call::Load(_) => batches += 1,
+            Call::Compile(_) => assert!(matches!(before, Call::Load(_)), "{calls:?}"),
+            Call::Submit(variant) => assert!(
+                [Call::Compile(*variant), Call::Submit(*variant)].contains(before),
+                "{calls:?}"
+            ),
+        }
+    }
+    assert!(batches > 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
@@ -156,7 +287,7 @@ fn settings_for_measurements_change_no_count() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
     let units: Vec<u64> = (0..decomposition.units()).collect();
     let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-    for (in_flight, lanes, turns) in [(0, 64, 0), (1, 128, 1023), (3, 256, u32::MAX)] {
+    for (in_flight, lanes, turns) in [(0, 64, 0), (1, 192, 1023), (3, 320, u32::MAX)] {
         let shape = Shape { lanes, ..SMALL };
         let mut tuning = kernel.tuning();
         (tuning.turns, tuning.rounds, tuning.expansions) = (turns, in_flight as u32, 0);

@@ -217,7 +217,9 @@ fn damaged_memory_never_changes_a_count() {
         let mut damaged = Damaged { mirror: SetMirror::default(), submissions, place };
         let found = count(&mut damaged, &decomposition, ROOMY, 1 << 12, vec![all.clone()]);
         match found {
-            Ok(found) => assert_eq!(thirds(&found), thirds(std::slice::from_ref(&expected)), "seed {seed}"),
+            Ok(found) => {
+                assert_eq!(thirds(&found), thirds(std::slice::from_ref(&expected)), "seed {seed}")
+            }
             Err(_) => detected[seed % 4] += 1,
         }
     }
