@@ -23,7 +23,7 @@ pub(super) struct Args {
     max_work: MaxWork,
     /// Translate the certificate for the checker VeriPB. OUT.opb says that a better solution
     /// exists, and OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the
-    /// answer is a solution.
+    /// answer is a solution. If OUT ends in .gz, the files are compressed (8.gz: 8.opb.gz).
     #[arg(long, value_name = "OUT")]
     veripb: Option<PathBuf>,
     /// The maximum number of lines of the proof for VeriPB. If it needs more, the exit code is 4.

@@ -12,15 +12,16 @@ use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_within};
 const USAGE: &str = "\
 Checks certificates of `nqueens first` and `nqueens beautiful`: repeats their proofs in exact integers
 
-Usage: nqueens-check [--max-work <STEPS>|unlimited] [--veripb <OUT>] [--veripb-limit <LINES>] <FILE>...
+Usage: nqueens-check [--max-work <STEPS>|unlimited] [--veripb <OUT> [--veripb-limit <LINES>]] <FILE>...
 
 A step takes about a microsecond. The default limit is 500000000 steps for each file.
 
 With --veripb, one certificate that was accepted is translated for the checker VeriPB: OUT.opb says that a better
 solution exists, OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the answer is a solution.
+If OUT ends in .gz, the files are compressed, which needs the feature gzip of this program.
 A proof has at most 5000000 lines, or as many as --veripb-limit says.
 
-Exit codes: 0 all are proved; 2 wrong usage; 4 a check was ended by the limit; 6 a certificate does not prove what it
+Exit codes: 0 all are proved; 2 wrong usage; 4 a limit was reached; 6 a certificate does not prove what it
 says; 7 a file cannot be read, or is not a certificate that this version can read. Of several, the largest.
 ";
 

@@ -183,11 +183,6 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
     /// one in the centre come in fours.
     fn refute_by_residue(&mut self) -> Result<(), ProofError> {
         let n = self.n;
-        let first = |square: usize| {
-            let turn = |square: usize| square % n * n + n - 1 - square / n;
-            let images = [square, turn(square), turn(turn(square)), turn(turn(turn(square)))];
-            images.into_iter().min().unwrap_or(square)
-        };
         // Σ over all squares is n, and by the equations of the formula 4 Σ' x + centre = n, where Σ'
         // has the first square of each orbit. Divided by 4, the two inequalities contradict.
         let mut contradiction = ReversePolish::default();
@@ -198,12 +193,9 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
                 let rows = if at_least { &self.lines.at_least } else { &self.lines.at_most };
                 sum.add(rows[row], 1);
             }
-            for square in (0..n * n).filter(|&square| first(square) != square) {
-                let mut from = first(square);
-                while from != square {
-                    let id = self.turn_identifier(from);
+            for square in 0..n * n {
+                for id in self.turns_to(square) {
                     sum.add(if at_least { id } else { id + 1 }, 1);
-                    from = from % n * n + n - 1 - from / n;
                 }
             }
             if !n.is_multiple_of(2) {
@@ -223,6 +215,17 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
         let fixed = !n.is_multiple_of(2) && square > n * n / 2;
         let queens = 2 * (2 * n) + (4 * n - 2);
         (queens + 1 + 2 * (square - usize::from(fixed))) as Id
+    }
+
+    /// Returns the identifiers of the turns from the first square of an orbit under quarter turns to
+    /// this one.
+    fn turns_to(&self, square: usize) -> Vec<Id> {
+        let images = |from: usize| {
+            std::iter::successors(Some(from), |&image| Some(claim::quarter_turn(self.n, image)))
+        };
+        let first = images(square).take(4).min().unwrap_or(square);
+        let before = images(first).take_while(|&image| image != square);
+        before.map(|image| self.turn_identifier(image)).collect()
     }
 
     /// Adds a multiple of the bound on a level's number of queens: the lower bound if `y` is
@@ -272,23 +275,13 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
         if !self.turning || squares.len() == 1 {
             return Ok(at_most);
         }
-        let n = self.n;
-        let turn = |square: usize| square % n * n + n - 1 - square / n;
-        let first = |square: usize| {
-            let images = [square, turn(square), turn(turn(square)), turn(turn(turn(square)))];
-            images.into_iter().min().unwrap_or(square)
-        };
         let mut sum = ReversePolish::default();
         sum.add(at_most, 1);
         // Each image is replaced by the first square of its orbit, then put back.
         let mut back = ReversePolish::default();
-        for &square in squares.iter().filter(|&&square| first(square) != square) {
-            let mut from = first(square);
-            while from != square {
-                sum.add(self.turn_identifier(from) + 1, 1);
-                back.add(self.turn_identifier(from), 1);
-                from = turn(from);
-            }
+        for id in squares.iter().flat_map(|&square| self.turns_to(square)) {
+            sum.add(id + 1, 1);
+            back.add(id, 1);
         }
         sum.divide(4);
         sum.multiply(4);

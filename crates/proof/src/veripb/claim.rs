@@ -116,7 +116,7 @@ pub(crate) fn board(n: usize, beauty: Beauty) -> Formula {
     let mut formula = queens(n);
     if beauty.turning {
         for square in 0..n * n {
-            let turned = square % n * n + n - 1 - square / n;
+            let turned = quarter_turn(n, square);
             if turned != square {
                 let queens = [Variable::queen(n, square), Variable::queen(n, turned)];
                 let mut equal = Constraint::exactly_one(queens);
@@ -126,6 +126,11 @@ pub(crate) fn board(n: usize, beauty: Beauty) -> Formula {
         }
     }
     formula
+}
+
+/// Returns the image of a square under a quarter turn.
+pub(super) const fn quarter_turn(n: usize, square: usize) -> usize {
+    square % n * n + n - 1 - square / n
 }
 
 /// Returns the literals that are true if the queens stand in these columns.

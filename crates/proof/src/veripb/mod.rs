@@ -83,7 +83,7 @@ impl fmt::Display for TranslationError {
 
 impl std::error::Error for TranslationError {}
 
-/// Translates a certificate: writes the formula "a better solution exists" and the proof that it has
+/// Translates a certificate while it is checked: writes the formula "a better solution exists" and the proof that it has
 /// no solution.
 ///
 /// # Errors

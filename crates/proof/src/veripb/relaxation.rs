@@ -169,12 +169,10 @@ impl Relaxation {
             if best.slope == 0 {
                 return (Some((best.clone(), best)), beta, Vec::new());
             }
-            if best.at(beta) <= low.at(beta).max(high.at(beta)) && next.is_none() {
-                let tight = low.at(beta) == high.at(beta);
-                if tight {
-                    let fractional = difference(self.items.len(), &low, &high);
-                    return (Some((low, high)), beta, fractional);
-                }
+            let value = low.at(beta);
+            if value == high.at(beta) && best.at(beta) <= value {
+                let fractional = difference(self.items.len(), &low, &high);
+                return (Some((low, high)), beta, fractional);
             }
             if best.slope > 0 {
                 low = best;

@@ -41,11 +41,16 @@ impl Divided {
         Self { queens, rest, others: others.into_iter().collect() }
     }
 
-    /// Returns whether the formula has a solution with these queens, by trying all values of its
-    /// other variables.
+    /// Returns whether the formula has a solution with queens in these columns.
     fn is_satisfiable_with(&self, columns: &[usize]) -> bool {
+        self.is_satisfiable(&|row, column| columns[row] == column)
+    }
+
+    /// Returns whether the formula has a solution with queens on the squares where `has_queen` is
+    /// true, by trying all values of its other variables.
+    fn is_satisfiable(&self, has_queen: &dyn Fn(usize, usize) -> bool) -> bool {
         let queen = |variable: Variable| match variable {
-            Variable::Queen(row, column) => columns[usize::from(row)] == usize::from(column),
+            Variable::Queen(row, column) => has_queen(row.into(), column.into()),
             _ => unreachable!("it is no queen"),
         };
         holds(&self.queens, &queen)
@@ -127,6 +132,29 @@ fn the_formula_of_a_most_beautiful_solution_is_satisfied_by_smaller_fingerprints
         }
     }
     assert!(checked > 900_000 && satisfied > 30, "{checked}, {satisfied}");
+}
+
+#[test]
+fn sets_without_one_queen_in_each_row_satisfy_no_formula() {
+    let mut checked = 0;
+    for n in 1..=4 {
+        let claims: Vec<_> = [None].into_iter().chain(solutions(n).into_iter().map(Some)).collect();
+        for claim in &claims {
+            let claim = claim.as_deref();
+            let beautiful = claim::beautiful(n, Beauty::default(), claim).formula;
+            for formula in [claim::first(n, claim), beautiful].iter().map(Divided::new) {
+                for set in 0u32..1 << (n * n) {
+                    let row = |row: usize| set >> (row * n) & ((1 << n) - 1);
+                    if (0..n).any(|of| row(of).count_ones() != 1) {
+                        let has_queen = |of: usize, column: usize| row(of) >> column & 1 == 1;
+                        assert!(!formula.is_satisfiable(&has_queen), "{n}: {set:b}");
+                        checked += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked > 390_000, "{checked}");
 }
 
 #[test]
