@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use fastrand::Rng;
 use nqueens::board::{Norm, Piece, is_solution};
@@ -13,56 +13,27 @@ use nqueens::proof::veripb::write_claim;
 use nqueens::proof::{Beauty, Kind, check};
 use serde_json::Value;
 
-/// A temporary folder, removed when it is dropped.
-struct Scratch(PathBuf);
+use crate::support::program::{Scratch, nqueens, run, text};
 
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let name = format!("nqueens-veripb-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).expect("a folder for temporary files");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a readable path").to_owned()
-    }
-
-    /// Returns the sorted names of the files.
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("a readable folder");
-        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-        let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn nqueens(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    command.args(arguments).stdin(Stdio::null()).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("the program writes UTF-8")
+/// Returns the sorted names of the files in a folder.
+fn names(scratch: &Scratch) -> Vec<String> {
+    let entries = fs::read_dir(scratch.path("")).expect("a readable folder");
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
 }
 
 /// Writes a certificate by these arguments, with one thread.
 fn prove(arguments: &[&str], path: &str) {
-    let output = nqueens(&[arguments, &["--threads", "1", "--certificate", path]].concat());
+    let output = run(&[arguments, &["--threads", "1", "--certificate", path]].concat());
     // The exit code is 3 if there is no solution.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", text(&output.stderr));
 }
 
 /// Translates a certificate. Returns the result as JSON.
 fn translate(certificate: &str, out: &str) -> Value {
-    let output = nqueens(&["check", certificate, "--veripb", out, "--json"]);
+    let output = run(&["check", certificate, "--veripb", out, "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
@@ -111,14 +82,15 @@ fn assert_verified(veripb: &str, certificate: &str, out: &str) {
 #[test]
 fn a_translation_has_its_files_or_none() {
     let scratch = Scratch::new("files");
-    let (first, none) = (scratch.path("8.proof"), scratch.path("3.proof"));
+    let (first, none) = (scratch.file("8.proof"), scratch.file("3.proof"));
     prove(&["first", "8"], &first);
     prove(&["first", "3"], &none);
-    let report = translate(&first, &scratch.path("eight"));
-    let proof = fs::read_to_string(scratch.path("eight.pbp")).expect("the proof");
+    let report = translate(&first, &scratch.file("eight"));
+    let proof = fs::read_to_string(scratch.file("eight.pbp")).expect("the proof");
     assert_eq!(report["veripb"]["lines"], proof.lines().count());
     assert_eq!(report["veripb"]["bytes"], proof.len());
-    translate(&none, &scratch.path("three"));
+    translate(&none, &scratch.file("three"));
+    translate(&none, &scratch.file("packed.gz"));
     let files = [
         "3.proof",
         "8.proof",
@@ -126,16 +98,18 @@ fn a_translation_has_its_files_or_none() {
         "eight.pbp",
         "eight.sat.opb",
         "eight.sat.pbp",
+        "packed.opb.gz",
+        "packed.pbp.gz",
         "three.opb",
         "three.pbp",
     ];
-    assert_eq!(scratch.names(), files);
-    let output = nqueens(&["check", &first, "--veripb", &scratch.path("eight")]);
+    assert_eq!(names(&scratch), files);
+    let output = run(&["check", &first, "--veripb", &scratch.file("eight")]);
     assert!(text(&output.stdout).contains("translated for VeriPB in"), "{output:?}");
-    assert!(nqueens(&["check", &first, "--json"]).stdout.windows(6).all(|word| word != b"veripb"));
+    assert!(run(&["check", &first, "--json"]).stdout.windows(6).all(|word| word != b"veripb"));
     let mut damaged = fs::read(&first).expect("the certificate");
     damaged[20] ^= 1;
-    fs::write(scratch.path("damaged"), damaged).expect("a file");
+    fs::write(scratch.file("damaged"), damaged).expect("a file");
     for (arguments, code, words) in [
         (&["8.proof", "--veripb", "few", "--veripb-limit", "100"][..], 4, "100 lines"),
         (&["8.proof", "--veripb", "no/few"], 7, "no/few"),
@@ -143,13 +117,13 @@ fn a_translation_has_its_files_or_none() {
         (&["8.proof", "--veripb", "few", "--veripb-limit", "0"], 2, "--veripb-limit"),
         (&["8.proof", "--veripb-limit", "9"], 2, "--veripb"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-        let output = command.arg("check").args(arguments).current_dir(&scratch.0).output();
+        let arguments = [&["check"][..], arguments].concat();
+        let output = nqueens(&arguments).current_dir(scratch.path("")).output();
         let output = output.expect("the program starts");
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
         assert!(message.contains(words) && output.stdout.is_empty(), "{arguments:?}: {message}");
-        let mut names = scratch.names();
+        let mut names = names(&scratch);
         names.retain(|name| name != "damaged");
         assert_eq!(names, files, "{arguments:?}");
     }
@@ -179,8 +153,10 @@ fn the_formulas_equal_those_of_an_independent_program() {
                 Some(columns) => columns.iter().map(|column| (column + 1).to_string()).collect(),
             };
             for (kind, turning) in [("first", false), ("beautiful", false), ("symmetric", true)] {
-                for (number, norm) in Norm::ALL.into_iter().enumerate() {
-                    let of = if kind == "first" { Kind::First } else { Kind::Beautiful };
+                // The first solution has nothing to do with norms.
+                let (of, norms) =
+                    if kind == "first" { (Kind::First, 1) } else { (Kind::Beautiful, 3) };
+                for (number, norm) in Norm::ALL.into_iter().enumerate().take(norms) {
                     let mut ours = Vec::new();
                     write_claim(of, n, Beauty { norm, turning }, columns, &mut ours)
                         .expect("memory can be written");
@@ -197,7 +173,7 @@ fn the_formulas_equal_those_of_an_independent_program() {
 fn veripb_verifies_first_solutions() {
     let Some(veripb) = veripb() else { return };
     let scratch = Scratch::new("first");
-    let (certificate, out) = (scratch.path("proof"), scratch.path("out"));
+    let (certificate, out) = (scratch.file("proof"), scratch.file("out"));
     for n in 1..=35 {
         prove(&["first", &n.to_string()], &certificate);
         assert_verified(&veripb, &certificate, &out);
@@ -214,9 +190,9 @@ fn veripb_verifies_first_solutions() {
 fn veripb_verifies_most_beautiful_solutions() {
     let Some(veripb) = veripb() else { return };
     let scratch = Scratch::new("beautiful");
-    let (certificate, out) = (scratch.path("proof"), scratch.path("out"));
+    let (certificate, out) = (scratch.file("proof"), scratch.file("out"));
     let mut cases: Vec<Vec<String>> = Vec::new();
-    for n in (4..=24).chain([32]) {
+    for n in (1..=24).chain([32]) {
         cases.push(vec![n.to_string()]);
     }
     for n in [3, 7] {
@@ -237,7 +213,7 @@ fn veripb_verifies_most_beautiful_solutions() {
     let more = more.map(|name| PathBuf::from(kept(&format!("tests/certificates/{name}.proof"))));
     let mut checked = 0;
     for (number, path) in data.chain(more).enumerate() {
-        let out = scratch.path(&format!("kept{number}"));
+        let out = scratch.file(&format!("kept{number}"));
         assert_verified(&veripb, path.to_str().expect("a readable path"), &out);
         checked += 1;
     }
@@ -268,52 +244,67 @@ fn solutions(n: usize, most: usize) -> Vec<Vec<usize>> {
     found
 }
 
-/// A true claim with its proof, and a false one about the same board.
+/// A true claim with its proof, and false ones about the same board.
 struct Forgery {
     scratch: Scratch,
     formula: String,
     /// The lines of the true proof.
     lines: Vec<String>,
-    false_formula: String,
+    false_claims: Vec<FalseClaim>,
+}
+
+struct FalseClaim {
+    name: &'static str,
+    /// The path of its formula.
+    formula: String,
+    /// The line of a proof that states the number of constraints.
+    header: String,
 }
 
 impl Forgery {
-    /// Creates the claim of the arguments, and one that a later solution, or one with a larger
-    /// fingerprint, is first or most beautiful.
+    /// Creates the claim of the command, and the claims that other solutions are first or most
+    /// beautiful, or that there is no solution.
     fn new(command: &str, n: usize) -> Self {
         let scratch = Scratch::new(&format!("forge-{command}-{n}"));
-        let (certificate, out) = (scratch.path("proof"), scratch.path("true"));
+        let (certificate, out) = (scratch.file("proof"), scratch.file("true"));
         prove(&[command, &n.to_string()], &certificate);
         translate(&certificate, &out);
         let proved = check(&fs::read(&certificate).expect("a file")).expect("a proof");
         let beauty = proved.beauty.unwrap_or_default();
         let best = proved.solution.expect("a solution");
-        let worse = solutions(n, 200).into_iter().find(|columns| match proved.kind {
+        let fingerprint = |columns: &[usize]| beauty.norm.fingerprint(columns);
+        let mut worse = solutions(n, 200);
+        worse.retain(|columns| match proved.kind {
             Kind::First => *columns > best,
-            Kind::Beautiful => beauty.norm.fingerprint(columns) > beauty.norm.fingerprint(&best),
+            Kind::Beautiful => fingerprint(columns) > fingerprint(&best),
         });
-        let mut formula = Vec::new();
-        write_claim(proved.kind, n, beauty, worse.as_deref(), &mut formula).expect("memory");
-        let false_formula = scratch.path("false.opb");
-        fs::write(&false_formula, formula).expect("a file");
+        if proved.kind == Kind::Beautiful {
+            worse.sort_by_key(|columns| fingerprint(columns));
+        }
+        let claims = [("the next one", worse.first()), ("the last one", worse.last())];
+        let false_claims =
+            claims.into_iter().chain([("no solution", None)]).map(|(name, columns)| {
+                let columns = columns.map(Vec::as_slice);
+                let mut formula = Vec::new();
+                write_claim(proved.kind, n, beauty, columns, &mut formula).expect("memory");
+                let constraints = text(&formula).lines().filter(|line| !line.starts_with('*'));
+                let count: u32 =
+                    constraints.map(|line| if line.contains(" = ") { 2 } else { 1 }).sum();
+                let path = scratch.file(&format!("{name}.opb"));
+                fs::write(&path, formula).expect("a file");
+                FalseClaim { name, formula: path, header: format!("f {count};") }
+            });
+        let false_claims = false_claims.collect();
         let proof = fs::read_to_string(format!("{out}.pbp")).expect("the proof");
         let lines = proof.lines().map(str::to_owned).collect();
-        Self { formula: format!("{out}.opb"), lines, false_formula, scratch }
+        Self { formula: format!("{out}.opb"), lines, false_claims, scratch }
     }
 
     /// Returns whether VeriPB verifies that `formula` has no solution, by these lines.
     fn is_accepted(&self, veripb: &str, formula: &str, lines: &[String]) -> bool {
-        let proof = self.scratch.path("forged.pbp");
+        let proof = self.scratch.file("forged.pbp");
         fs::write(&proof, lines.join("\n") + "\n").expect("a file");
         verified(veripb, formula, &proof).as_deref() == Some("UNSATISFIABLE")
-    }
-
-    /// Returns the line that states the number of constraints of the false formula.
-    fn false_header(&self) -> String {
-        let formula = fs::read_to_string(&self.false_formula).expect("a file");
-        let constraints = formula.lines().filter(|line| !line.starts_with('*'));
-        let count = constraints.map(|line| if line.contains(" = ") { 2 } else { 1 }).sum::<u32>();
-        format!("f {count};")
     }
 
     fn mutated(&self, random: &mut Rng, changes: usize) -> Vec<String> {
@@ -347,6 +338,34 @@ impl Forgery {
     }
 }
 
+/// Returns ten kinds of forged proofs of a false claim from the lines of a true proof.
+fn forged(lines: &[String], claim: &FalseClaim) -> [(&'static str, Vec<String>); 10] {
+    let with = |body: &[String], rest: &[&str]| {
+        let header = [lines[0].clone(), claim.header.clone()];
+        let rest: Vec<String> = rest.iter().map(|line| line.to_string()).collect();
+        [&header[..], body, &rest].concat()
+    };
+    let own = |body: &[&str]| body.iter().map(|line| line.to_string()).collect::<Vec<_>>();
+    let body = &lines[2..lines.len() - 4];
+    let [output, end] = ["output NONE;", "end pseudo-Boolean proof;"];
+    let unsatisfiable = [output, "conclusion UNSAT;", end];
+    let by_propagation = ["rup >= 1;", output, "conclusion UNSAT;", end];
+    let redundant = own(&["red 1 ~x1_1 >= 1;", "red 1 x1_1 >= 1;"]);
+    let empty = own(&["pbc >= 1 : subproof", "qed pbc : -1;"]);
+    [
+        ("the proof of the true claim", lines.to_vec()),
+        ("with the number of constraints adapted", with(body, &[])),
+        ("with its conclusion, too", with(&lines[2..], &[])),
+        ("a contradiction by propagation alone", with(&[], &by_propagation)),
+        ("no steps", with(&[], &unsatisfiable)),
+        ("a conclusion from a constraint", with(&[], &[output, "conclusion UNSAT : 1;", end])),
+        ("a redundant constraint that is none", with(&redundant, &by_propagation)),
+        ("a proof by contradiction without one", with(&empty, &unsatisfiable)),
+        ("an assumption", with(&own(&["a >= 1;"]), &unsatisfiable)),
+        ("the conclusion NONE", with(body, &[output, "conclusion NONE;", end])),
+    ]
+}
+
 #[test]
 fn veripb_refuses_false_claims() {
     let Some(veripb) = veripb() else { return };
@@ -354,56 +373,14 @@ fn veripb_refuses_false_claims() {
         let forgery = Forgery::new(command, n);
         let lines = &forgery.lines;
         assert!(forgery.is_accepted(&veripb, &forgery.formula, lines), "the true claim");
-        let end = lines.len() - 4;
-        let adapted = |body: &[String], rest: &[&str]| {
-            let header = [lines[0].clone(), forgery.false_header()];
-            let rest: Vec<String> = rest.iter().map(|line| line.to_string()).collect();
-            [&header[..], body, &rest].concat()
-        };
-        let body = &lines[2..end];
-        let conclusion = ["output NONE;", "conclusion UNSAT;", "end pseudo-Boolean proof;"];
-        let false_claims: [(&str, Vec<String>); 10] = [
-            ("the proof of the true claim", lines.clone()),
-            ("with the number of constraints adapted", adapted(body, &[])),
-            ("with its conclusion, too", adapted(&lines[2..], &[])),
-            (
-                "a contradiction by propagation alone",
-                adapted(&[], &[&["rup >= 1;"][..], &conclusion].concat()),
-            ),
-            ("no steps", adapted(&[], &conclusion)),
-            (
-                "a conclusion from a constraint of the formula",
-                adapted(
-                    &[],
-                    &["output NONE;", "conclusion UNSAT : 1;", "end pseudo-Boolean proof;"],
-                ),
-            ),
-            (
-                "a redundant constraint that is none",
-                adapted(
-                    &["red 1 ~x1_1 >= 1;".to_string(), "red 1 x1_1 >= 1;".to_string()],
-                    &[&["rup >= 1;"][..], &conclusion].concat(),
-                ),
-            ),
-            (
-                "a proof by contradiction without a contradiction",
-                adapted(
-                    &["pbc >= 1 : subproof".to_string(), "qed pbc : -1;".to_string()],
-                    &conclusion,
-                ),
-            ),
-            ("an assumption", adapted(&["a >= 1;".to_string()], &conclusion)),
-            (
-                "the conclusion NONE",
-                adapted(body, &["output NONE;", "conclusion NONE;", "end pseudo-Boolean proof;"]),
-            ),
-        ];
-        for (kind, forged) in false_claims {
-            let accepted = forgery.is_accepted(&veripb, &forgery.false_formula, &forged);
-            assert!(!accepted, "{command} {n}: {kind}");
+        for claim in &forgery.false_claims {
+            for (kind, forged) in forged(lines, claim) {
+                let accepted = forgery.is_accepted(&veripb, &claim.formula, &forged);
+                assert!(!accepted, "{command} {n}, {}: {kind}", claim.name);
+            }
         }
         // A queen on another square is no solution.
-        let base = forgery.scratch.path("true");
+        let base = forgery.scratch.file("true");
         let proof = fs::read_to_string(format!("{base}.sat.pbp")).expect("the proof");
         let moved = proof.replacen(" ~x1_", " x1_", 1);
         assert_ne!(moved, proof);
@@ -429,10 +406,11 @@ fn changed_proofs_prove_no_false_claim() {
             } else {
                 refused += 1;
             }
+            let claim = random.choice(&forgery.false_claims).expect("three claims");
             let mut mutated = forgery.mutated(&mut random, changes);
-            mutated[1] = forgery.false_header();
-            let of_false = forgery.is_accepted(&veripb, &forgery.false_formula, &mutated);
-            assert!(!of_false, "{command} {n}, case {case}");
+            mutated[1].clone_from(&claim.header);
+            let of_false = forgery.is_accepted(&veripb, &claim.formula, &mutated);
+            assert!(!of_false, "{command} {n}, case {case}: {}", claim.name);
         }
     }
     eprintln!("200 changed proofs of true claims: {refused} refused, {accepted} still proofs");
