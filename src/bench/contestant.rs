@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::energy::EnergyMeter;
 use crate::board::{Piece, Problem};
+use crate::decomposition::Subproblems;
 use crate::engine::{
     CountError, CountEvent, CountOptions, CountProgress, CountTask, DeviceChoice, DeviceName,
 };
@@ -123,36 +125,70 @@ impl<'a> Contestant<'a> {
         }))
     }
 
-    /// Creates a contestant with a device that is open and has passed its self-test. It counts all
-    /// units at once, alone but for the thread that feeds it.
-    pub fn device(id: &str, mut kernel: DeviceKernel, n: usize) -> Self {
-        let name = id.to_owned();
-        Self::new(id, ContestantKind::Gpu, n, move |n, on_progress| {
-            let began = Instant::now();
-            let options = CountOptions {
-                devices: DeviceChoice::These(vec![DeviceName::Cpu]),
-                ..Default::default()
-            };
-            let task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?;
-            let decomposition = task.decomposition();
-            let units: Vec<u64> = (0..decomposition.units()).collect();
-            let idle = CountProgress::at_start(decomposition.units());
-            // The device calls this about ten times a second to check whether to continue.
-            let on_progress = RefCell::new(on_progress);
-            let should_continue = || (*on_progress.borrow_mut())(&idle).is_continue();
-            let tallies =
-                kernel.open(decomposition).and_then(|mut job| job.count(&units, &should_continue));
-            let tallies = tallies.map_err(|fault| match fault {
-                Fault::Stopped => {
-                    CountError::Stopped { units_done: 0, units: decomposition.units() }
+    /// Creates the contestants of a device that is open and has passed its self-test: one counts
+    /// prefixes and, where the shaders count them, one counts column sets. Each counts all units at
+    /// once, alone but for the thread that feeds the device.
+    ///
+    /// # Errors
+    /// The board is too large, or the device fails.
+    pub fn device(id: &str, kernel: DeviceKernel, n: usize) -> Result<Vec<Self>, CountError> {
+        let kernel = Rc::new(RefCell::new(kernel));
+        let mut contestants = Vec::new();
+        for subproblems in [Subproblems::Prefixes, Subproblems::ColumnSets] {
+            // Tests the device with these subproblems.
+            let task = plan_for_device(n, subproblems)?;
+            match kernel.borrow_mut().open(task.decomposition()) {
+                Ok(_) => {}
+                Err(Fault::Unsuited) => continue,
+                Err(fault) => {
+                    return Err(CountError::DeviceFault(id.to_owned(), fault.to_string()));
                 }
-                fault => CountError::DeviceFault(name.clone(), fault.to_string()),
-            })?;
-            let mut total = Tally::default();
-            tallies.iter().try_for_each(|tally| total.merge(tally))?;
-            let solutions = total.solutions()?;
-            let (elapsed, nodes) = (began.elapsed(), Some(total.nodes()));
-            Ok(Run { elapsed, solutions, nodes, threads: 0, energy_j: None })
-        })
+            }
+            let name = match subproblems {
+                Subproblems::Prefixes => id.to_owned(),
+                Subproblems::ColumnSets => format!("{id} sets"),
+            };
+            let (kernel, id) = (Rc::clone(&kernel), id.to_owned());
+            contestants.push(Self::new(name, ContestantKind::Gpu, n, move |n, on_progress| {
+                count_on_device(&id, &mut kernel.borrow_mut(), (n, subproblems), on_progress)
+            }));
+        }
+        Ok(contestants)
     }
+}
+
+fn plan_for_device(n: usize, subproblems: Subproblems) -> Result<CountTask, CountError> {
+    let options = CountOptions {
+        subproblems: Some(subproblems),
+        devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+        ..Default::default()
+    };
+    CountTask::plan(&Problem::empty(Piece::Queen, n), &options)
+}
+
+fn count_on_device(
+    id: &str,
+    kernel: &mut DeviceKernel,
+    (n, subproblems): (usize, Subproblems),
+    on_progress: &mut ProgressFn<'_>,
+) -> Result<Run, CountError> {
+    let began = Instant::now();
+    let task = plan_for_device(n, subproblems)?;
+    let decomposition = task.decomposition();
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    let idle = CountProgress::at_start(decomposition.units());
+    // The device calls this about ten times a second to check whether to continue.
+    let on_progress = RefCell::new(on_progress);
+    let should_continue = || (*on_progress.borrow_mut())(&idle).is_continue();
+    let tallies =
+        kernel.open(decomposition).and_then(|mut job| job.count(&units, &should_continue));
+    let tallies = tallies.map_err(|fault| match fault {
+        Fault::Stopped => CountError::Stopped { units_done: 0, units: decomposition.units() },
+        fault => CountError::DeviceFault(id.to_owned(), fault.to_string()),
+    })?;
+    let mut total = Tally::default();
+    tallies.iter().try_for_each(|tally| total.merge(tally))?;
+    let solutions = total.solutions()?;
+    let (elapsed, nodes) = (began.elapsed(), Some(total.nodes()));
+    Ok(Run { elapsed, solutions, nodes, threads: 0, energy_j: None })
 }

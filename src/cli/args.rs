@@ -83,15 +83,20 @@ pub(super) struct CpuArgs {
 impl CpuArgs {
     /// Returns the options for the engine.
     pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
-        CountOptions { kernel: self.kernel.0, threads: self.threads, devices }
+        CountOptions {
+            kernel: self.kernel.0,
+            threads: self.threads,
+            devices,
+            ..CountOptions::default()
+        }
     }
 }
 
 /// The choice of the subproblems of a plan.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct SubproblemsArgs {
-    /// The subproblems of the units: auto (those that are faster on CPUs), prefixes (for CPUs and
-    /// GPUs) or column-sets (for CPUs; for large boards of queens).
+    /// The subproblems of the units: auto (those that are faster on CPUs), prefixes, or column-sets (for
+    /// large boards of queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
 }

@@ -153,18 +153,20 @@ fn device_contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountErro
         let opened =
             device.open().and_then(|mut kernel| self_test(&mut kernel, false).map(|()| kernel));
         match opened {
-            Ok(kernel) => Ok(Contestant::device(&id, kernel, args.n)),
+            Ok(kernel) => Contestant::device(&id, kernel, args.n),
             Err(fault) => Err(CountError::DeviceFault(id, fault.to_string())),
         }
     };
-    let tested = devices.into_iter().map(tested);
-    if args.device != DeviceChoice::Auto {
-        return tested.collect();
+    let mut contestants = Vec::new();
+    for of_device in devices.into_iter().map(tested) {
+        match of_device {
+            Ok(of_device) => contestants.extend(of_device),
+            // A failure of a device that was not named does not stop the benchmark.
+            Err(error) if args.device == DeviceChoice::Auto => note(&error.to_string()),
+            Err(error) => return Err(error),
+        }
     }
-    // A failure of a device that was not named does not stop the benchmark.
-    Ok(tested
-        .filter_map(|contestant| contestant.map_err(|error| note(&error.to_string())).ok())
-        .collect())
+    Ok(contestants)
 }
 
 /// Returns the board size for the textbook kernel where the others count n queens.

@@ -9,13 +9,15 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, CpuArgs};
+use super::args::{Board, CpuArgs, OrAuto, or_auto};
 use super::deadline::{LimitArgs, Reached};
 use super::progress::{progress_bar, show, time_with_interval};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
+use crate::decomposition::Subproblems;
 use crate::engine::{
-    CountError, CountEvent, CountOutcome, CountProgress, CountTask, DeviceChoice, TimeForecast,
+    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask, DeviceChoice,
+    TimeForecast,
 };
 use crate::kernel::symmetric::{Classes, classes};
 use crate::oeis::{Sequence, totals_of};
@@ -32,6 +34,10 @@ pub(super) struct Args {
     classes: bool,
     #[command(flatten)]
     cpu: CpuArgs,
+    /// The subproblems: auto (those of the kernel, or those that the devices are known to count
+    /// fastest), prefixes, or column-sets (of queens).
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
+    subproblems: OrAuto<Subproblems>,
     /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU
     /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
@@ -138,7 +144,8 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     if let Err(error) = handler {
         note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
     }
-    let options = args.cpu.options(args.device.clone());
+    let subproblems = args.subproblems.0;
+    let options = CountOptions { subproblems, ..args.cpu.options(args.device.clone()) };
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
     // Planning takes seconds from n = 26.
     bar.set_message("planning");

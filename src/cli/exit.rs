@@ -104,8 +104,7 @@ impl From<CountError> for Failure {
                 DeviceError::QueensOnly(_)
                 | DeviceError::KernelWithoutCpu
                 | DeviceError::AnotherScheme(_)
-                | DeviceError::AnotherPlan(_)
-                | DeviceError::ColumnSets,
+                | DeviceError::AnotherPlan(_),
             ) => Exit::Usage,
             CountError::DeviceFault(..)
             | CountError::Device(

@@ -98,8 +98,8 @@ struct CountArgs {
     #[command(flatten)]
     board: Board,
     /// The subproblems of the units: auto (as submitted before, or those that are faster on the
-    /// workers that the coordinator knows), prefixes (for CPUs and GPUs) or column-sets (for CPUs;
-    /// for large boards of queens).
+    /// workers that the coordinator knows), prefixes, or column-sets (for large boards of
+    /// queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
     /// The priority. Jobs of higher priority are counted first; among equals, those submitted

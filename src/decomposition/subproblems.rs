@@ -10,7 +10,7 @@ use super::job::{Job, Scheme};
 pub enum Subproblems {
     /// Prefixes, which every kernel counts, on CPUs and GPUs.
     Prefixes,
-    /// Column sets, which CPUs count faster on large boards, and GPUs do not count.
+    /// Column sets, which CPUs count faster on large boards.
     ColumnSets,
 }
 

@@ -9,7 +9,7 @@ use super::devices::{DeviceChoice, DeviceError};
 use super::progress::CountProgress;
 use crate::board::Problem;
 use crate::checkpoint::{CheckpointError, EnterError};
-use crate::decomposition::JobError;
+use crate::decomposition::{JobError, Subproblems};
 use crate::kernel::{KernelError, KernelKind};
 use crate::tally::TallyError;
 
@@ -18,6 +18,9 @@ use crate::tally::TallyError;
 pub struct CountOptions {
     /// The CPU kernel; `None` for the fastest one on this machine.
     pub kernel: Option<KernelKind>,
+    /// The subproblems; `None` for those that the kernel or, if that is not chosen either, the
+    /// devices count fastest.
+    pub subproblems: Option<Subproblems>,
     /// The number of threads; `None` for one a core.
     pub threads: Option<NonZeroUsize>,
     /// The devices. If a kernel is chosen, `Auto` uses only the CPU.

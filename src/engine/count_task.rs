@@ -90,11 +90,13 @@ impl CountTask {
             task.store = UnitStore::OnDisk(Box::new(checkpoint));
             return Ok(task);
         };
-        if options.kernel.is_none() {
+        let mut scheme = job.scheme();
+        if options.kernel.is_none() && options.subproblems.is_none() {
             // Another machine or an older version may have planned it.
             kernel = KernelKind::fastest_for(found_job.scheme(), problem.piece());
+            scheme = kernel.scheme(problem);
         }
-        if found_job.problem() != problem || found_job.scheme() != kernel.scheme(problem) {
+        if found_job.problem() != problem || found_job.scheme() != scheme {
             let (found, wanted) = (found_job.to_string(), job.to_string());
             return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
         }
@@ -124,11 +126,7 @@ impl CountTask {
         let fastest = || KernelKind::fastest_for(job.scheme(), problem.piece());
         let kernel = options.kernel.unwrap_or_else(fastest);
         kernel.build(problem.piece())?;
-        if job.scheme() == Scheme::ColumnSets {
-            if options.devices.has_adapters() {
-                return Err(DeviceError::ColumnSets.into());
-            }
-        } else if kernel.scheme(problem) != job.scheme() {
+        if job.scheme() != Scheme::ColumnSets && kernel.scheme(problem) != job.scheme() {
             return Err(DeviceError::AnotherPlan(kernel).into());
         }
         let mut checkpoint = Checkpoint::open(path)?;

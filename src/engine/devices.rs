@@ -55,14 +55,9 @@ pub enum DeviceError {
         "--kernel {0} uses a decomposition that GPUs cannot count; choose another kernel, or --device cpu"
     )]
     AnotherScheme(crate::kernel::KernelKind),
-    /// A kernel was chosen that cannot count the subproblems of a plan.
-    #[error("--kernel {0} cannot count the subproblems of this plan; use --kernel auto")]
+    /// A kernel was chosen that cannot count the subproblems.
+    #[error("--kernel {0} cannot count these subproblems; use --kernel auto")]
     AnotherPlan(crate::kernel::KernelKind),
-    /// A GPU was chosen for a plan with column sets.
-    #[error(
-        "GPUs do not count the column sets of this plan; use --device cpu, or make a plan with --subproblems prefixes"
-    )]
-    ColumnSets,
     /// A CPU kernel was chosen, but the CPU does not count.
     #[error("--kernel selects a CPU kernel, but --device excludes the CPU; add cpu to the devices")]
     KernelWithoutCpu,
@@ -221,19 +216,18 @@ fn distinct_gpus<'a>(adapters: impl Iterator<Item = &'a AdapterInfo>) -> Vec<&'a
         };
         info.backend != "vulkan" && all.iter().any(same)
     };
-    // Two Vulkan drivers show the same card at the same position. One driver may show several
-    // devices there: the partitions of a card.
-    let is_listed_before = |index: usize, info: &AdapterInfo| {
-        let same = |other: &&AdapterInfo| {
+    // Two Vulkan drivers show the same card at the same position: the first one is used. One driver
+    // may show several devices there, the partitions of a card.
+    let is_listed_by_another_driver = |info: &AdapterInfo| {
+        let same = |other: &&&AdapterInfo| {
             (&other.backend, &other.pci_bus_id) == (&info.backend, &info.pci_bus_id)
-                && other.driver != info.driver
         };
-        !info.pci_bus_id.is_empty() && all[..index].iter().any(same)
+        let first = all.iter().find(same).expect("it is one of them");
+        !info.pci_bus_id.is_empty() && first.driver != info.driver
     };
-    let distinct = |&(index, info): &(usize, &AdapterInfo)| {
-        !is_listed_by_vulkan(info) && !is_listed_before(index, info)
-    };
-    all.iter().copied().enumerate().filter(distinct).map(|(_, info)| info).collect()
+    let distinct =
+        |info: &&AdapterInfo| !is_listed_by_vulkan(info) && !is_listed_by_another_driver(info);
+    all.iter().copied().filter(distinct).collect()
 }
 
 /// Returns every adapter of this machine, including software drivers.

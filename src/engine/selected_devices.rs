@@ -37,14 +37,12 @@ impl SelectedDevices {
         if !choice.has_adapters() {
             let free_to_choose = *choice == DeviceChoice::Auto && options.kernel.is_none();
             let wanted = free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
-            let discover = wanted && !kernel.is_for_sets();
-            let note = if discover || !wanted || !is_worth_a_gpu(problem) {
-                None
-            } else if has_gpu(problem, choice) {
-                Some(GPU_LEFT_OUT)
-            } else {
-                Some(NO_GPU)
-            };
+            // With a GPU in the machine, a new count has prefixes, but a checkpoint may have column
+            // sets.
+            let with_sets = kernel.is_for_sets();
+            let discover = wanted && (!with_sets || has_gpu(problem, choice));
+            let is_missing = wanted && !discover && is_worth_a_gpu(problem);
+            let note = is_missing.then_some(NO_GPU);
             return Ok(Self { cpu, discover, opened: Vec::new(), note });
         }
         if problem.piece() != Piece::Queen {
@@ -54,7 +52,7 @@ impl SelectedDevices {
             return Err(DeviceError::KernelWithoutCpu);
         }
         if let Some(kernel) = options.kernel
-            && kernel.scheme(problem) != Scheme::best(problem)
+            && ![Scheme::best(problem), Scheme::ColumnSets].contains(&kernel.scheme(problem))
         {
             return Err(DeviceError::AnotherScheme(kernel));
         }
@@ -64,5 +62,3 @@ impl SelectedDevices {
 
 /// The message if a count that is long enough for a GPU has none.
 pub(super) const NO_GPU: &str = "no GPU adapter was found: counting on the CPU alone";
-const GPU_LEFT_OUT: &str =
-    "the checkpoint has column sets, which GPUs do not count: counting on the CPU alone";

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
 use super::count::{CountError, CountOptions};
-use super::devices::{DeviceChoice, find_devices};
+use super::devices::{DeviceChoice, DeviceError, find_devices};
 use super::estimate::{Forecast, forecast};
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Job, Scheme, SetFamily};
+use crate::decomposition::{Decomposition, Job, Scheme, SetFamily, Subproblems};
 use crate::kernel::KernelKind;
 
 /// Returns the job with units of one prefix, and the kernel to count it.
@@ -15,13 +15,28 @@ pub(super) fn job(
     problem: &Problem,
     options: &CountOptions,
 ) -> Result<(Job, KernelKind), CountError> {
-    let kernel = options.kernel.unwrap_or_else(|| fastest_kernel(problem, &options.devices));
+    let fastest = || match options.subproblems {
+        None => fastest_kernel(problem, &options.devices),
+        Some(Subproblems::Prefixes) => KernelKind::fastest(problem.piece()),
+        Some(Subproblems::ColumnSets) => {
+            KernelKind::fastest_for(Scheme::ColumnSets, problem.piece())
+        }
+    };
+    let kernel = options.kernel.unwrap_or_else(fastest);
+    let scheme = match options.subproblems {
+        Some(Subproblems::ColumnSets) => Scheme::ColumnSets,
+        Some(Subproblems::Prefixes) if kernel.is_for_sets() => {
+            return Err(DeviceError::AnotherPlan(kernel).into());
+        }
+        _ => kernel.scheme(problem),
+    };
+    let job = Job::new(problem.clone(), scheme, None, 1)?;
     kernel.build(problem.piece())?;
-    Ok((Job::new(problem.clone(), kernel.scheme(problem), None, 1)?, kernel))
+    Ok((job, kernel))
 }
 
-/// Returns the fastest CPU kernel for a problem. GPUs do not count column sets, so where a GPU takes
-/// part it is a kernel for prefixes.
+/// Returns the fastest CPU kernel for a problem. Where a GPU takes part it is a kernel for prefixes,
+/// which GPUs are measured to count faster than CPUs.
 fn fastest_kernel(problem: &Problem, devices: &DeviceChoice) -> KernelKind {
     let kernel = KernelKind::fastest_on_cpu(problem);
     if kernel.is_for_sets() && (is_too_small_for_sets(problem) || has_gpu(problem, devices)) {

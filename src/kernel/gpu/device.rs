@@ -17,15 +17,13 @@ use super::layout::{
 };
 use super::mirror::Memory;
 use super::sets::SetBackend;
-use super::tables::{Specialisation, Variant};
+use super::tables::Specialisation;
 
+mod pipelines;
 mod sets;
 
+use pipelines::Pipelines;
 use sets::Sets;
-
-const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
-const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
-const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
 
 /// The usage of buffers that shaders access; tests read and write all of them.
 const STORAGE: Usage = Usage::STORAGE.union(Usage::COPY_DST).union(Usage::COPY_SRC);
@@ -185,59 +183,6 @@ struct Inner {
     job: Option<JobBuffers>,
     in_flight: VecDeque<Reading>,
     sets: Sets,
-}
-
-/// The compiled shaders.
-struct Pipelines {
-    schedule: wgpu::ComputePipeline,
-    expand: wgpu::ComputePipeline,
-    search_module: wgpu::ShaderModule,
-    search: HashMap<Specialisation, wgpu::ComputePipeline>,
-}
-
-impl Pipelines {
-    fn new(device: &wgpu::Device) -> Self {
-        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[]);
-        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[]);
-        let search_module = module(device, "search", SEARCH);
-        Self { schedule, expand, search_module, search: HashMap::new() }
-    }
-
-    fn search(&mut self, device: &wgpu::Device, special: Specialisation) -> &wgpu::ComputePipeline {
-        self.search.entry(special).or_insert_with(|| {
-            let constants = [
-                ("DEPTH", f64::from(special.depth)),
-                ("GATED", f64::from(u8::from(special.variant == Variant::Gated))),
-                ("GENERAL", f64::from(u8::from(special.variant == Variant::General))),
-                ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
-            ];
-            pipeline(device, &self.search_module, "search", &constants)
-        })
-    }
-}
-
-fn module(device: &wgpu::Device, label: &str, source: &str) -> wgpu::ShaderModule {
-    let source = wgpu::ShaderSource::Wgsl(source.into());
-    device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(label), source })
-}
-
-fn pipeline(
-    device: &wgpu::Device,
-    module: &wgpu::ShaderModule,
-    entry_point: &str,
-    constants: &[(&str, f64)],
-) -> wgpu::ComputePipeline {
-    // The shaders write workgroup memory before they read it, and zero what must be zero.
-    let compilation_options =
-        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory: false };
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(entry_point),
-        layout: None,
-        module,
-        entry_point: Some(entry_point),
-        compilation_options,
-        cache: None,
-    })
 }
 
 /// The buffers of a job.

@@ -226,7 +226,7 @@ impl LowerState {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::mem::{offset_of, size_of};
 
     use super::*;
@@ -239,8 +239,14 @@ mod tests {
             assert_layout($source, stringify!($ty), size_of::<$ty>(), &fields);
         };
     }
+    pub(in crate::kernel::gpu) use assert_same_layout;
 
-    fn assert_layout(source: &str, name: &str, size: usize, fields: &[(&str, usize)]) {
+    pub(in crate::kernel::gpu) fn assert_layout(
+        source: &str,
+        name: &str,
+        size: usize,
+        fields: &[(&str, usize)],
+    ) {
         let module = naga::front::wgsl::parse_str(source).expect("the shader parses");
         let (_, ty) =
             module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name)).expect(name);
@@ -251,6 +257,12 @@ mod tests {
         let found: Vec<(&str, usize)> =
             members.iter().map(|m| (m.name.as_deref().unwrap_or(""), m.offset as usize)).collect();
         assert_eq!(found, fields, "{name}");
+    }
+
+    /// Returns the value of a constant of a shader, without its suffix.
+    pub(in crate::kernel::gpu) fn constant(source: &str, name: &str) -> String {
+        let line = source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
+        line.split(['=', ';']).nth(1).expect("a value").trim().trim_end_matches('u').to_owned()
     }
 
     const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
@@ -329,11 +341,6 @@ mod tests {
         // A slot is not a struct in the shader because its words are atomic; its size and offsets
         // are constants there.
         let words = |bytes: usize| (bytes / 4).to_string();
-        let constant = |source: &str, name: &str| -> String {
-            let line =
-                source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
-            line.split(['=', ';']).nth(1).expect("a value").trim().trim_end_matches('u').to_owned()
-        };
         let hex = |value: u32| format!("{value:#x}");
         assert_eq!(constant(SEARCH, "SLOT_WORDS"), words(size_of::<Slot>()));
         assert_eq!(constant(SEARCH, "CLASS_ROWS"), CLASS_ROWS.to_string());

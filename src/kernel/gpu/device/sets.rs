@@ -5,15 +5,14 @@ use std::collections::VecDeque;
 use bytemuck::{bytes_of, cast_slice};
 use wgpu::BufferUsages as Usage;
 
-use super::{Inner, Reading, STORAGE, WgpuDevice, bind, bytes, module, pipeline, read};
+use super::pipelines::{module, pipeline};
+use super::{Inner, Reading, STORAGE, WgpuDevice, bind, bytes, read};
 use crate::kernel::gpu::fault::Fault;
-use crate::kernel::gpu::sets::layout::{FRAMES, PROGRAM, SetItem, SetParams, SetQueue, SetSlot};
+use crate::kernel::gpu::sets::layout::{
+    FRAMES, PLANES, PROGRAM, SHADER, SetItem, SetParams, SetQueue, SetSlot,
+};
 use crate::kernel::gpu::sets::{SetBackend, SetShape, empty_frames};
 
-const COLUMN_SETS: &str = include_str!("../../../../shaders/column_sets.wgsl");
-
-/// The planes of a lane.
-const PLANES: u32 = 128;
 /// The storage buffers that the shader uses.
 const STORAGE_BUFFERS: u32 = 7;
 /// The bytes of workgroup memory beside the planes.
@@ -117,7 +116,7 @@ impl Inner {
             PLANES * lanes * 4 + OTHER_BYTES <= limits.max_compute_workgroup_storage_size
         };
         let lanes = [32, 16].into_iter().find(fits).ok_or(Fault::Unsuited)?;
-        let module = module(&self.device, "column sets", COLUMN_SETS);
+        let module = module(&self.device, "column sets", SHADER);
         let constants = [("LANES", f64::from(lanes))];
         // The shader writes its planes and counters before it reads them.
         let compiled = pipeline(&self.device, &module, "count_sets", &constants);

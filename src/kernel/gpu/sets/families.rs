@@ -88,5 +88,5 @@ pub(super) fn item(number: usize, family: &SetFamily, set: &ColumnSet) -> SetIte
             .fold(0, |columns, column| columns | 1 << column);
     }
     let ColumnSet { upper, lower, .. } = *set;
-    SetItem { upper, lower, first_rows, family: number as u32, unused: [0; 3] }
+    SetItem { upper, lower, first_rows, family: number as u32 }
 }

@@ -269,7 +269,6 @@ impl SetCounts {
             capacity: self.shape.capacity,
             budget,
             stamp: self.stamp,
-            unused: [0; 3],
         })?;
         running.in_flight.push_back(self.stamp);
         Ok(())

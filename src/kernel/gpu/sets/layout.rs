@@ -3,6 +3,16 @@
 
 use bytemuck::{Pod, Zeroable};
 
+/// The shader: one module from several files.
+#[cfg(any(feature = "gpu", test))]
+pub(in crate::kernel::gpu) const SHADER: &str = concat!(
+    include_str!("../../../../shaders/column_sets/memory.wgsl"),
+    include_str!("../../../../shaders/column_sets/lists.wgsl"),
+    include_str!("../../../../shaders/column_sets/programs.wgsl"),
+    include_str!("../../../../shaders/column_sets/planes.wgsl"),
+    include_str!("../../../../shaders/column_sets/steps.wgsl"),
+);
+
 /// The words that describe a family.
 pub const FAMILY: usize = 100;
 /// Positions of these words.
@@ -26,6 +36,10 @@ pub const NONE: u32 = u32::MAX;
 
 /// The pairs of words of a workgroup's program.
 pub const PROGRAM: usize = 6144;
+
+/// The planes of a lane.
+#[cfg(any(feature = "gpu", test))]
+pub(in crate::kernel::gpu) const PLANES: u32 = 128;
 
 /// The most columns of a board: the other bits of a state's words have the rule's group and side.
 pub const MOST_COLUMNS: usize = 28;
@@ -52,8 +66,6 @@ pub struct SetParams {
     pub budget: u32,
     /// The number of the submission.
     pub stamp: u32,
-    /// Unused.
-    pub unused: [u32; 3],
 }
 
 /// A set, or a part of one.
@@ -68,8 +80,6 @@ pub struct SetItem {
     pub first_rows: [u32; 2],
     /// The number of the family.
     pub family: u32,
-    /// Unused.
-    pub unused: [u32; 3],
 }
 
 /// The state of a batch.
@@ -88,8 +98,6 @@ pub struct SetQueue {
     pub damaged: u32,
     /// The workgroups that ended without a set, over all submissions.
     pub idle: u32,
-    /// Unused.
-    pub unused: [u32; 2],
 }
 
 /// What was counted for a set. Pairs of words are numbers of 64 bits, low word first.
@@ -112,4 +120,54 @@ pub struct SetSlot {
     pub damaged: u32,
     /// The lists and programs that did not fit.
     pub overflows: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+    use crate::kernel::gpu::layout::tests::{assert_layout, assert_same_layout, constant};
+
+    #[test]
+    fn the_shader_of_column_sets_and_the_host_have_the_same_memory_layout() {
+        assert_same_layout!(SHADER, SetParams, [n, items, capacity, budget, stamp]);
+        assert_same_layout!(SHADER, SetItem, [upper, lower, first_rows, family]);
+        assert_same_layout!(SHADER, SetQueue, [next, finished, ran, stamp, damaged, idle]);
+        assert_same_layout!(
+            SHADER,
+            SetSlot,
+            [hits, low, high, listed, states, finished, damaged, overflows]
+        );
+    }
+
+    #[test]
+    fn the_shader_of_column_sets_and_the_host_have_the_same_constants() {
+        let of_host = [
+            ("FAMILY", FAMILY),
+            ("ROWS_BELOW", ROWS_BELOW),
+            ("ROWS_ABOVE", ROWS_ABOVE),
+            ("GAP", GAP),
+            ("ALLOWED_BELOW", ALLOWED_BELOW),
+            ("ALLOWED_ABOVE", ALLOWED_ABOVE),
+            ("FIRST_BELOW", FIRST_BELOW),
+            ("FIRST_ABOVE", FIRST_ABOVE),
+            ("FRAMES", FRAMES),
+            ("ROW", ROW),
+            ("ITEM", ITEM),
+            ("PROGRAM", PROGRAM),
+            ("MOST_ROWS", MOST_ROWS),
+            ("OUTER", MOST_OUTER_ROWS),
+            ("NOT_COUNTED", NOT_COUNTED as usize),
+            ("PLANES", PLANES as usize),
+        ];
+        for (name, value) in of_host {
+            assert_eq!(constant(SHADER, name), value.to_string(), "{name}");
+        }
+        for name in ["NO_ROW", "NO_ITEM"] {
+            assert_eq!(constant(SHADER, name), format!("{NONE:#x}"), "{name}");
+        }
+        // The frames of all rows, and the words behind them.
+        const { assert!(MOST_ROWS * 8 <= ROW && ROW < ITEM && ITEM + 1 < FRAMES) };
+    }
 }

@@ -1,4 +1,4 @@
-//! Counting column sets on a GPU (`shaders/column_sets.wgsl`).
+//! Counting column sets on a GPU (`shaders/column_sets/`).
 //!
 //! A workgroup counts one set after another by itself: it lists the placements of the lower half,
 //! filters the list by the first upper rows, and counts the completions of the outer rows, at most

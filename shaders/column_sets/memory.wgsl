@@ -1,0 +1,194 @@
+// Counts column sets: each workgroup counts one set after another by itself.
+//
+// For a set a workgroup lists all placements of the lower half, as two masks each (see `state_of`);
+// the first upper rows filter the list, one column after another; for the outer rows (at most 8) it
+// lists their completions as a program, and counts the pairs of states and completions that do not
+// meet by bit planes: a lane has 32 states in each plane. Lists stay in the workgroup's part of
+// `states`, one behind the other. What is pending is in `frames`, so a submission can end between
+// any two steps. The mirror of this shader is `src/kernel/gpu/sets/mirror.rs`.
+//
+// This file has the memory; the others of this folder follow it in one module.
+
+// The lanes of a workgroup: a power of two, at most 32.
+override LANES: u32 = 32u;
+
+// The planes of a lane: squares of four inner rows, a plane of zeros, and pairs of outer squares.
+const PLANES: u32 = 128u;
+const ZERO: u32 = 32u;
+const PAIRS: u32 = 33u;
+const MOST_PAIRS: u32 = 95u;
+// Before the pairs are there: states and then planes of their left and right masks.
+const LEFT: u32 = 33u;
+const RIGHT: u32 = 65u;
+
+// The parts of a program: records with one or two completions, and with up to six.
+const SHORT_RECORDS: u32 = 2048u;
+const LONG_RECORDS: u32 = 2048u;
+const PROGRAM: u32 = 6144u; // SHORT_RECORDS + 2 * LONG_RECORDS
+
+// Words of a frame, and of a workgroup's frames.
+const FREE: u32 = 0u;
+const FROM_RIGHT: u32 = 1u;
+const FROM_LEFT: u32 = 2u;
+const CANDIDATES: u32 = 3u;
+const START: u32 = 4u;
+const COUNT: u32 = 5u;
+const MARK: u32 = 6u;
+const FRAME: u32 = 8u;
+const MOST_ROWS: u32 = 16u;
+const ROW: u32 = 128u;
+const ITEM: u32 = 129u;
+// A sum over the frames in use, which is compared when a submission continues.
+const CHECK: u32 = 130u;
+const FRAMES: u32 = 136u;
+const NO_ROW: u32 = 0xffffffffu;
+const NO_ITEM: u32 = 0xffffffffu;
+
+// Words of a family.
+const ROWS_BELOW: u32 = 0u;
+const ROWS_ABOVE: u32 = 1u;
+const GAP: u32 = 2u;
+const ALLOWED_BELOW: u32 = 4u;
+const ALLOWED_ABOVE: u32 = 20u;
+const FIRST_BELOW: u32 = 36u;
+const FIRST_ABOVE: u32 = 68u;
+const FAMILY: u32 = 100u;
+
+// The most rows that are counted by planes.
+const OUTER: u32 = 8u;
+// The group of states that do not count.
+const NOT_COUNTED: u32 = 16u;
+// No state: the left mask of one that has no completion.
+const PADDING: u32 = 0xffffffffu;
+
+// What a workgroup does next.
+const STOP: u32 = 0u;
+const LIST: u32 = 1u;
+const FILTER: u32 = 2u;
+const COUNT_OUTER: u32 = 3u;
+const FINISH: u32 = 4u;
+
+struct SetParams {
+    n: u32,
+    items: u32,
+    // The states of a workgroup's part of `states`.
+    capacity: u32,
+    // The work after which a workgroup stops: about so many iterations of loops in a lane.
+    budget: u32,
+    stamp: u32,
+}
+
+struct SetItem {
+    upper: u32,
+    lower: u32,
+    first_rows: array<u32, 2>,
+    family: u32,
+}
+
+struct SetQueue {
+    next: atomic<u32>,
+    finished: atomic<u32>,
+    // The workgroups that ran, over all submissions.
+    ran: atomic<u32>,
+    stamp: u32,
+    // Workgroups whose frames did not come back as they were written.
+    damaged: atomic<u32>,
+    // The workgroups that ended without a set, over all submissions.
+    idle: atomic<u32>,
+}
+
+struct SetSlot {
+    // The placements, in 64 bits.
+    hits: array<atomic<u32>, 2>,
+    // The sums of the low and of the high 16 bits of what was added, in 64 bits each.
+    low: array<atomic<u32>, 2>,
+    high: array<atomic<u32>, 2>,
+    // The states of the lists, and those that were counted by planes, in 64 bits.
+    listed: atomic<u32>,
+    states: array<atomic<u32>, 2>,
+    // How often the set was finished.
+    finished: atomic<u32>,
+    // Lists that did not come back as they were written.
+    damaged: atomic<u32>,
+    // Lists or programs that did not fit.
+    overflows: atomic<u32>,
+}
+
+@group(0) @binding(0) var<uniform> params: SetParams;
+@group(0) @binding(1) var<storage, read> families: array<u32>;
+@group(0) @binding(2) var<storage, read> items: array<SetItem>;
+@group(0) @binding(3) var<storage, read_write> queue: SetQueue;
+@group(0) @binding(4) var<storage, read_write> slots: array<SetSlot>;
+@group(0) @binding(5) var<storage, read_write> frames: array<u32>;
+@group(0) @binding(6) var<storage, read_write> states: array<vec2<u32>>;
+@group(0) @binding(7) var<storage, read_write> programs: array<vec2<u32>>;
+
+var<workgroup> planes: array<u32, PLANES * LANES>;
+
+// The next step, and what it needs; written by lane 0.
+struct Step {
+    what: u32,
+    item: u32,
+    family: u32,
+    row: u32,
+    start: u32,
+    count: u32,
+    mark: u32,
+    // The masks that states must not meet, and the rule of the first row.
+    left: u32,
+    right: u32,
+    side: u32,
+    limit: u32,
+    // The frame behind the queen.
+    free: u32,
+    from_right: u32,
+    from_left: u32,
+}
+var<workgroup> step: Step;
+
+var<workgroup> kept_count: atomic<u32>;
+var<workgroup> kept_mark: atomic<u32>;
+var<workgroup> seen_mark: atomic<u32>;
+var<workgroup> stopped: atomic<u32>;
+var<workgroup> short_count: atomic<u32>;
+var<workgroup> long_count: atomic<u32>;
+var<workgroup> used: array<atomic<u32>, 4>;
+var<workgroup> program_mark: atomic<u32>;
+var<workgroup> program_seen: atomic<u32>;
+// Whether the program fits, and has records; written by lane 0.
+var<workgroup> program_fits: u32;
+var<workgroup> program_counts: u32;
+
+var<private> lane: u32;
+var<private> group: u32;
+// What this lane has counted and not yet added to the slot.
+var<private> hits: u32;
+var<private> hits_high: u32;
+var<private> low: u32;
+var<private> high: u32;
+var<private> counted_states: u32;
+
+fn plane(index: u32) -> u32 {
+    return ((index * LANES) | lane) & (PLANES * LANES - 1u);
+}
+
+// A sum of these over a list tells whether it is complete.
+fn mark_of(state: vec2<u32>) -> u32 {
+    return state.x * 0x9e3779b1u + state.y * 0x85ebca77u;
+}
+
+// Packs a state: the columns of the first upper row that are attacked along either diagonal, in
+// bits 0 to 27; the group of the family's rule in bits 28 to 31 of the first word; and the side of
+// the first lower queen in bit 31 of the second one.
+fn state_of(left: u32, right: u32, group_of_rule: u32, side: u32) -> vec2<u32> {
+    return vec2<u32>(left | (group_of_rule << 28u), right | (side << 31u));
+}
+
+// Returns the bit of rank `rank` of `mask`.
+fn bit_of(mask: u32, rank: u32) -> u32 {
+    var rest = mask;
+    for (var i = 0u; i < rank; i++) {
+        rest &= rest - 1u;
+    }
+    return rest & (~rest + 1u);
+}

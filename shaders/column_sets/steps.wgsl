@@ -1,0 +1,303 @@
+// The steps of a workgroup that counts column sets, and its sums.
+
+// Adds a number to one of 64 bits in a slot.
+fn add_hits(slot: u32, more: u32, more_high: u32) {
+    if ((more | more_high) != 0u) {
+        let before = atomicAdd(&slots[slot].hits[0], more);
+        let carry = more_high + select(0u, 1u, before > ~more);
+        if (carry != 0u) {
+            atomicAdd(&slots[slot].hits[1], carry);
+        }
+    }
+}
+
+fn add_parts(slot: u32, more_low: u32, more_high: u32) {
+    if (more_low != 0u) {
+        let before = atomicAdd(&slots[slot].low[0], more_low);
+        if (before > ~more_low) {
+            atomicAdd(&slots[slot].low[1], 1u);
+        }
+    }
+    if (more_high != 0u) {
+        let before = atomicAdd(&slots[slot].high[0], more_high);
+        if (before > ~more_high) {
+            atomicAdd(&slots[slot].high[1], 1u);
+        }
+    }
+}
+
+fn add_states(slot: u32, more: u32) {
+    if (more != 0u) {
+        let before = atomicAdd(&slots[slot].states[0], more);
+        if (before > ~more) {
+            atomicAdd(&slots[slot].states[1], 1u);
+        }
+    }
+}
+
+// Moves what this lane has counted to the slot.
+fn flush(slot: u32) {
+    add_hits(slot, hits, hits_high);
+    add_parts(slot, low, high);
+    add_states(slot, counted_states);
+    hits = 0u;
+    hits_high = 0u;
+    low = 0u;
+    high = 0u;
+    counted_states = 0u;
+}
+
+// Decides on the next step. For lane 0.
+fn choose_step(has_time: bool) {
+    let base = group * FRAMES;
+    step.what = STOP;
+    loop {
+        let row = frames[base + ROW];
+        if (row == NO_ROW) {
+            if (frames[base + ITEM] != NO_ITEM) {
+                step.what = FINISH;
+                step.item = frames[base + ITEM];
+                return;
+            }
+            if (!has_time || atomicLoad(&queue.next) >= params.items) {
+                return;
+            }
+            let item = atomicAdd(&queue.next, 1u);
+            if (item >= params.items) {
+                return;
+            }
+            frames[base + ITEM] = item;
+            step.what = LIST;
+            step.item = item;
+            step.family = items[item].family * FAMILY;
+            step.start = 0u;
+            return;
+        }
+        let at = base + row * FRAME;
+        let candidates = frames[at + CANDIDATES];
+        if (candidates == 0u) {
+            frames[base + ROW] = row - 1u;
+            continue;
+        }
+        if (!has_time) {
+            return;
+        }
+        let queen = candidates & (~candidates + 1u);
+        let column = countTrailingZeros(queen);
+        frames[at + CANDIDATES] = candidates ^ queen;
+        step.item = frames[base + ITEM];
+        step.family = items[step.item].family * FAMILY;
+        step.row = row;
+        step.start = frames[at + START];
+        step.count = frames[at + COUNT];
+        step.mark = frames[at + MARK];
+        step.left = select(0u, queen << row, column + row < params.n);
+        step.right = queen >> row;
+        step.side = 2u;
+        step.limit = 0u;
+        if (row == 0u) {
+            let rule = families[step.family + FIRST_ABOVE + column];
+            step.side = rule & 3u;
+            step.limit = rule >> 2u;
+        }
+        step.free = frames[at + FREE] & ~queen;
+        step.from_right = (frames[at + FROM_RIGHT] | queen) << 1u;
+        step.from_left = (frames[at + FROM_LEFT] | queen) >> 1u;
+        let rows = families[step.family + ROWS_ABOVE];
+        let outer = min(OUTER, rows - 1u);
+        step.what = select(FILTER, COUNT_OUTER, row + 1u + outer == rows);
+        return;
+    }
+}
+
+// Begins a row of the upper half, with a list. For lane 0.
+fn push(row: u32, free: u32, from_right: u32, from_left: u32, start: u32, count: u32, mark: u32) {
+    let at = group * FRAMES + row * FRAME;
+    frames[at + FREE] = free;
+    frames[at + FROM_RIGHT] = from_right;
+    frames[at + FROM_LEFT] = from_left;
+    frames[at + CANDIDATES] = free & ~from_right & ~from_left
+        & families[step.family + ALLOWED_ABOVE + row];
+    frames[at + START] = start;
+    frames[at + COUNT] = count;
+    frames[at + MARK] = mark;
+    frames[group * FRAMES + ROW] = row;
+}
+
+// Gives the set up: the host splits it. For lane 0.
+fn give_up() {
+    atomicAdd(&slots[step.item].overflows, 1u);
+    frames[group * FRAMES + ROW] = NO_ROW;
+}
+
+// Returns a sum over what is pending. For lane 0.
+fn check_of_frames() -> u32 {
+    let base = group * FRAMES;
+    let row = frames[base + ROW];
+    var sum = row * 31u + frames[base + ITEM];
+    if (row < MOST_ROWS) {
+        for (var i = 0u; i < (row + 1u) * FRAME; i++) {
+            sum = sum * 0x9e3779b1u + frames[base + i];
+        }
+    }
+    return sum;
+}
+
+@compute @workgroup_size(LANES)
+fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+    lane = index;
+    group = id.x;
+    var spent = 0u;
+    if (lane == 0u) {
+        step.item = frames[group * FRAMES + ITEM];
+        // What was written by the host has no sum.
+        let check = frames[group * FRAMES + CHECK];
+        if (check != 0u && check != (check_of_frames() | 1u)) {
+            atomicAdd(&queue.damaged, 1u);
+            frames[group * FRAMES + ROW] = NO_ROW;
+            frames[group * FRAMES + ITEM] = NO_ITEM;
+        }
+    }
+    var item = workgroupUniformLoad(&step.item);
+    loop {
+        if (lane == 0u) {
+            choose_step(spent < params.budget);
+            atomicStore(&stopped, 0u);
+            atomicStore(&kept_count, 0u);
+            atomicStore(&kept_mark, 0u);
+            atomicStore(&seen_mark, 0u);
+        }
+        let what = workgroupUniformLoad(&step.what);
+        item = workgroupUniformLoad(&step.item);
+        if (what == STOP) {
+            break;
+        }
+        if (what == FINISH) {
+            flush(item);
+            storageBarrier();
+            if (lane == 0u) {
+                atomicAdd(&slots[item].finished, 1u);
+                atomicAdd(&queue.finished, 1u);
+                frames[group * FRAMES + ITEM] = NO_ITEM;
+            }
+            continue;
+        }
+        let family = workgroupUniformLoad(&step.family);
+        let start = workgroupUniformLoad(&step.start);
+        if (what == LIST) {
+            list_set(items[item], family, start);
+            storageBarrier();
+            workgroupBarrier();
+            let count = atomicLoad(&kept_count);
+            // About ten turns for a state, by lanes of which half are busy.
+            spent += 20u * count / LANES + 512u;
+            if (lane == 0u) {
+                atomicAdd(&slots[item].listed, count);
+                if (count > params.capacity || atomicLoad(&stopped) != 0u) {
+                    give_up();
+                } else if (count > 0u) {
+                    push(0u, items[item].upper, 0u, 0u, 0u, count, atomicLoad(&kept_mark));
+                }
+            }
+            workgroupBarrier();
+            continue;
+        }
+        let count = workgroupUniformLoad(&step.count);
+        if (what == FILTER) {
+            filter_list();
+            storageBarrier();
+            workgroupBarrier();
+            spent += 4u * count / LANES + 64u;
+            if (lane == 0u) {
+                let kept = atomicLoad(&kept_count);
+                if (atomicLoad(&seen_mark) != step.mark) {
+                    atomicAdd(&slots[item].damaged, 1u);
+                }
+                if (start + count + kept > params.capacity) {
+                    give_up();
+                } else if (kept > 0u) {
+                    push(step.row + 1u, step.free, step.from_right, step.from_left, start + count,
+                        kept, atomicLoad(&kept_mark));
+                }
+            }
+            workgroupBarrier();
+            continue;
+        }
+        // The outer rows; in two parts if the pairs need too many planes.
+        let row = workgroupUniformLoad(&step.row);
+        let outer = families[family + ROWS_ABOVE] - row - 1u;
+        for (var part = 0u; part < 3u; part++) {
+            if (lane < 4u) {
+                atomicStore(&used[lane], 0u);
+            }
+            if (lane == 0u) {
+                atomicStore(&short_count, 0u);
+                atomicStore(&long_count, 0u);
+                atomicStore(&program_mark, 0u);
+                atomicStore(&program_seen, 0u);
+                atomicStore(&seen_mark, 0u);
+            }
+            workgroupBarrier();
+            var of_row_4 = 0xffu;
+            if (part == 1u) {
+                of_row_4 = 0x0fu;
+            } else if (part == 2u) {
+                of_row_4 = 0xf0u;
+            }
+            list_completions(outer, row + 1u, of_row_4);
+            storageBarrier();
+            workgroupBarrier();
+            let mask = vec4<u32>(atomicLoad(&used[0]), atomicLoad(&used[1]), atomicLoad(&used[2]),
+                atomicLoad(&used[3]));
+            if (lane == 0u) {
+                let bits = countOneBits(mask);
+                let shorts = atomicLoad(&short_count);
+                let longs = atomicLoad(&long_count);
+                let pairs = bits.x + bits.y + bits.z + bits.w;
+                let fits = pairs <= MOST_PAIRS && shorts <= SHORT_RECORDS && longs <= LONG_RECORDS;
+                program_fits = select(0u, 1u, fits);
+                program_counts = select(0u, 1u, shorts + longs > 0u);
+            }
+            let fits = workgroupUniformLoad(&program_fits) != 0u;
+            let counts = workgroupUniformLoad(&program_counts) != 0u;
+            if (fits && counts) {
+                finish_program(mask);
+                storageBarrier();
+                workgroupBarrier();
+                count_states(outer, row + 1u, mask, part < 2u);
+                check_program();
+                let records = atomicLoad(&short_count) + atomicLoad(&long_count);
+                // The rounds, if every second state is kept.
+                spent += (count / (64u * LANES) + 1u) * (records + 128u) + 1024u;
+                workgroupBarrier();
+                if (lane == 0u && (atomicLoad(&seen_mark) != step.mark
+                    || atomicLoad(&program_seen) != atomicLoad(&program_mark))) {
+                    atomicAdd(&slots[item].damaged, 1u);
+                }
+            }
+            if (!fits && part > 0u) {
+                if (lane == 0u) {
+                    give_up();
+                }
+                break;
+            }
+            if (fits && part == 0u) {
+                break;
+            }
+        }
+        workgroupBarrier();
+    }
+    if (item != NO_ITEM) {
+        flush(item);
+    }
+    if (lane == 0u) {
+        frames[group * FRAMES + CHECK] = check_of_frames() | 1u;
+        atomicAdd(&queue.ran, 1u);
+        if (frames[group * FRAMES + ITEM] == NO_ITEM) {
+            atomicAdd(&queue.idle, 1u);
+        }
+        if (group == 0u) {
+            queue.stamp = params.stamp;
+        }
+    }
+}
