@@ -1,13 +1,14 @@
 //! `nqueens check`.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::max_work::{self, MaxWork};
 use super::{Exit, Failure, atomic_file, print};
-use crate::proof::{self, LARGEST_FILE};
+use crate::proof::veripb::{self, MOST_LINES, ProofSize, TranslationError};
+use crate::proof::{self, LARGEST_FILE, ProvedStatement};
 use crate::report::{counted, duration};
 
 /// Check a certificate that nqueens first or beautiful has written.
@@ -20,6 +21,15 @@ pub(super) struct Args {
     file: PathBuf,
     #[command(flatten)]
     max_work: MaxWork,
+    /// Translate the certificate for the checker VeriPB. OUT.opb says that a better solution
+    /// exists, and OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the
+    /// answer is a solution. If OUT ends in .gz, the files are compressed (8.gz: 8.opb.gz).
+    #[arg(long, value_name = "OUT")]
+    veripb: Option<PathBuf>,
+    /// The maximum number of lines of the proof for VeriPB. If it needs more, the exit code is 4.
+    #[arg(long, value_name = "LINES", default_value_t = MOST_LINES, requires = "veripb",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    veripb_limit: u64,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -41,6 +51,16 @@ struct Report {
     work: String,
     bytes: usize,
     elapsed_s: f64,
+    /// The proof for VeriPB, with `--veripb`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    veripb: Option<Translated>,
+}
+
+#[derive(Debug, Serialize)]
+struct Translated {
+    lines: u64,
+    bytes: u64,
+    elapsed_s: f64,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -53,6 +73,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
+    let translated = translate(args, &certificate, &proved)?;
     print(&if args.json {
         let report = Report {
             kind: proved.kind.name(),
@@ -64,14 +85,44 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             work: proved.work.to_string(),
             bytes: certificate.len(),
             elapsed_s: elapsed.as_secs_f64(),
+            veripb: translated,
         };
         serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
     } else {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");
-        format!("{proved}\n  checked in {}, {work}, {bytes}\n", duration(elapsed))
+        let translated =
+            translated.map_or_else(String::new, |Translated { lines, bytes, elapsed_s }| {
+                format!(
+                    "  translated for VeriPB in {}, {}, {}\n",
+                    duration(Duration::from_secs_f64(elapsed_s)),
+                    counted(lines.into(), "line"),
+                    counted(bytes.into(), "byte"),
+                )
+            });
+        format!("{proved}\n  checked in {}, {work}, {bytes}\n{translated}", duration(elapsed))
     })?;
     Ok(Exit::Done)
+}
+
+/// Writes the files of `--veripb`, if the flag was given.
+fn translate(
+    args: &Args,
+    certificate: &[u8],
+    proved: &ProvedStatement,
+) -> Result<Option<Translated>, Failure> {
+    let Some(out) = &args.veripb else { return Ok(None) };
+    let began = Instant::now();
+    let size = veripb::write_files(certificate, proved, out, args.veripb_limit);
+    let ProofSize { lines, bytes } = size.map_err(|error| {
+        let exit = match error {
+            TranslationError::LineLimit(_) => Exit::Unproven,
+            TranslationError::Certificate(_) => Exit::CheckFailed,
+            TranslationError::Io(_) => Exit::File,
+        };
+        Failure { exit, message: format!("the proof for VeriPB {}: {error}", out.display()) }
+    })?;
+    Ok(Some(Translated { lines, bytes, elapsed_s: began.elapsed().as_secs_f64() }))
 }
 
 fn from_one(columns: &[usize]) -> Vec<usize> {

@@ -35,7 +35,7 @@ pub(super) struct Options {
     /// 4,5=-2' for several squares.
     #[arg(long, value_name = "ROW,COL=WEIGHT", value_parser = preferences, allow_hyphen_values = true)]
     prefer: Vec<Preferences>,
-    /// Write the 0-1 integer program to FILE, for other solvers: .mps or .lp.
+    /// Write the 0-1 integer program to FILE, for other solvers: .mps, .lp or .opb.
     #[arg(long, value_name = "FILE")]
     write_model: Option<PathBuf>,
     /// Add clique cuts: cross, X and four-corner patterns.

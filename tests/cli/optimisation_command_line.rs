@@ -199,7 +199,7 @@ fn weights_are_read_from_files_and_models_are_written_to_files() {
     fs::write(&weights, "0,0,1,0\n0,0,0,0\n0,0,0,0\n0,0,0,0\n").expect("a file");
     let report = object(&["solve", "4", "--weights", &weights, "--json"], 0);
     assert_eq!((&report["solution"], &report["weight"]), (&json!([3, 1, 4, 2]), &"1".into()));
-    for name in ["model.mps", "model.lp"] {
+    for name in ["model.mps", "model.lp", "model.opb"] {
         let path = scratch.file(name);
         assert_eq!(run(&["solve", "4", "--write-model", &path]).status.code(), Some(0));
         assert!(fs::read_to_string(&path).expect("the model").contains("x4_4"), "{name}");
@@ -221,7 +221,7 @@ fn weights_are_read_from_files_and_models_are_written_to_files() {
     assert_refused(
         &["solve", "4", "--write-model", &scratch.file("model.txt")],
         2,
-        &[".mps or .lp"],
+        &[".mps, .lp or .opb"],
     );
 }
 

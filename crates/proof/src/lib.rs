@@ -29,6 +29,7 @@ mod certificate;
 pub mod first;
 mod meter;
 pub mod symmetry;
+pub mod veripb;
 
 pub use certificate::{
     Beauty, ErrorClass, FORMAT, Kind, LARGEST_FILE, ProofError, ProvedStatement, check,

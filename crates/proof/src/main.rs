@@ -1,20 +1,27 @@
 //! `nqueens-check`: a checker for certificates.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read as _, Write as _, stderr, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
+use nqueens_proof::veripb::{self, TranslationError};
 use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_within};
 
 const USAGE: &str = "\
 Checks certificates of `nqueens first` and `nqueens beautiful`: repeats their proofs in exact integers
 
-Usage: nqueens-check [--max-work <STEPS>|unlimited] <FILE>...
+Usage: nqueens-check [--max-work <STEPS>|unlimited] [--veripb <OUT> [--veripb-limit <LINES>]] <FILE>...
 
 A step takes about a microsecond. The default limit is 500000000 steps for each file.
 
-Exit codes: 0 all are proved; 2 wrong usage; 4 a check was ended by the limit; 6 a certificate does not prove what it
+With --veripb, one certificate that was accepted is translated for the checker VeriPB: OUT.opb says that a better
+solution exists, OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the answer is a solution.
+If OUT ends in .gz, the files are compressed, which needs the feature gzip of this program.
+A proof has at most 5000000 lines, or as many as --veripb-limit says.
+
+Exit codes: 0 all are proved; 2 wrong usage; 4 a limit was reached; 6 a certificate does not prove what it
 says; 7 a file cannot be read, or is not a certificate that this version can read. Of several, the largest.
 ";
 
@@ -24,6 +31,7 @@ const UNREADABLE: u8 = ErrorClass::Unreadable.exit_code();
 fn main() -> ExitCode {
     let mut files = Vec::new();
     let mut limit = StepLimit::default();
+    let mut translation = Translation { out: None, most_lines: veripb::MOST_LINES };
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
@@ -43,6 +51,20 @@ fn main() -> ExitCode {
                 };
                 limit = steps;
             }
+            Some("--veripb") => match arguments.next() {
+                Some(out) => translation.out = Some(out),
+                None => return usage("--veripb takes the name of the files to write"),
+            },
+            Some("--veripb-limit") => {
+                let lines = arguments.next();
+                let lines = lines.as_deref().and_then(|lines| lines.to_str());
+                match lines.and_then(|lines| lines.parse().ok()).filter(|&lines| lines > 0) {
+                    Some(lines) => translation.most_lines = lines,
+                    None => {
+                        return usage("--veripb-limit takes a whole number of lines from 1 on");
+                    }
+                }
+            }
             Some(flag) if flag.starts_with('-') && flag != "-" => {
                 return usage(&format!("unknown flag '{flag}'; --help shows what is possible"));
             }
@@ -52,10 +74,13 @@ fn main() -> ExitCode {
     if files.is_empty() {
         return usage("no certificate is named; write nqueens-check FILE");
     }
+    if translation.out.is_some() && files.len() > 1 {
+        return usage("--veripb translates one certificate; name one FILE");
+    }
     let mut worst = 0;
     for file in &files {
         let name = file.to_string_lossy();
-        let code = match prove(file, limit) {
+        let code = match prove(file, limit, &translation) {
             Ok(sentence) => {
                 let line = if files.len() == 1 {
                     format!("{sentence}\n")
@@ -74,12 +99,33 @@ fn main() -> ExitCode {
     ExitCode::from(worst)
 }
 
+/// What is to be written for VeriPB.
+struct Translation {
+    out: Option<OsString>,
+    most_lines: u64,
+}
+
 /// Returns the statement that a file proves, or the exit code and the reason why it proves nothing.
-fn prove(file: &OsStr, limit: StepLimit) -> Result<String, (u8, String)> {
+fn prove(
+    file: &OsStr,
+    limit: StepLimit,
+    translation: &Translation,
+) -> Result<String, (u8, String)> {
     let certificate =
         read(file).map_err(|error| (UNREADABLE, format!("cannot be read: {error}")))?;
     let proved = check_within(&certificate, &mut limit.meter())
         .map_err(|error| (error.class().exit_code(), error.to_string()))?;
+    if let Some(out) = &translation.out {
+        let (out, most_lines) = (Path::new(out), translation.most_lines);
+        veripb::write_files(&certificate, &proved, out, most_lines).map_err(|error| {
+            let code = match &error {
+                TranslationError::LineLimit(_) => ErrorClass::Unfinished.exit_code(),
+                TranslationError::Certificate(error) => error.class().exit_code(),
+                TranslationError::Io(_) => UNREADABLE,
+            };
+            (code, format!("the proof for VeriPB {}: {error}", out.display()))
+        })?;
+    }
     Ok(format!("{proved} ({} steps, {} bytes)", proved.work, certificate.len()))
 }
 

@@ -13,7 +13,7 @@ pub(super) enum Change {
 }
 
 /// A board on which queens are placed.
-pub(super) struct Board {
+pub(crate) struct Board {
     pub(super) n: usize,
     pub(super) turning: bool,
     /// By square: whether a queen may stand there.
@@ -97,6 +97,37 @@ impl Board {
             }
         }
         board
+    }
+
+    /// Returns the board size.
+    pub(crate) const fn size(&self) -> usize {
+        self.n
+    }
+
+    /// Returns whether a queen may stand on the square and none does yet.
+    pub(crate) fn is_open(&self, square: usize) -> bool {
+        self.open[square]
+    }
+
+    /// Returns the open squares of a line, numbered as in [`prices`].
+    pub(crate) fn open_on_line(&self, line: usize) -> Vec<usize> {
+        self.lines[line].iter().copied().filter(|&square| self.open[square]).collect()
+    }
+
+    /// Returns the open squares of a level.
+    pub(crate) fn open_on_level(&self, level: usize) -> Vec<usize> {
+        self.levels[level].iter().copied().filter(|&square| self.open[square]).collect()
+    }
+
+    /// Returns the number of queens on a level, and how many it has at least and at most.
+    pub(crate) fn queens_on_level(&self, level: usize) -> (usize, (usize, usize)) {
+        (self.queens_on_level[level], self.range[level])
+    }
+
+    /// Returns the price of a square, the sum of those of its column, diagonals and level.
+    pub(crate) fn price(&self, square: usize, price: &[i128]) -> i128 {
+        let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
+        lines + price[prices::level(self.n, self.level_of(square))]
     }
 
     pub(super) fn squares(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use super::board::Board;
 use super::claim::flag;
+use super::observer::{LevelBound, Observer};
 use super::{record, refused};
 use crate::board::{Piece, Square};
 use crate::bytes::Reader;
@@ -12,15 +13,6 @@ const MOST_SUPPOSITIONS: usize = 10_000;
 
 /// The largest number of squares in all cliques together, which bounds the checker's memory.
 const MOST_IN_CLIQUES: usize = 1 << 26;
-
-/// The bound on a level that a refutation establishes.
-#[derive(Clone, Copy)]
-pub(super) struct LevelBound {
-    level: usize,
-    /// The level has at least this number of queens if `at_least` is set, otherwise fewer.
-    pub(super) queens: usize,
-    at_least: bool,
-}
 
 /// A supposition that is to be refuted: a trial or an assumption.
 pub(super) struct Supposition {
@@ -100,9 +92,10 @@ impl Checker {
         &mut self,
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
     ) -> Result<(), ProofError> {
         self.board.spend(100);
-        let done = self.read_record(reader, meter);
+        let done = self.read_record(reader, meter, observer);
         // The work counts even if the record is refused.
         self.board.report(meter).and(done)
     }
@@ -111,27 +104,33 @@ impl Checker {
         &mut self,
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
     ) -> Result<(), ProofError> {
         match reader.byte()? {
-            record::AT_LEAST => self.begin_trial(reader.size(self.board.n)?),
+            record::AT_LEAST => {
+                let bound = self.begin_trial(reader.size(self.board.n)?)?;
+                observer.suppose(bound)
+            }
             record::REFUTED => {
-                self.board.search(None, reader, meter)?;
-                self.refute()
+                self.board.search(None, reader, meter, observer)?;
+                self.refute()?;
+                observer.refute()
             }
             record::ELIMINATED => {
                 let square = self.square(reader)?;
-                self.board.search(Some(square), reader, meter)?;
+                self.board.search(Some(square), reader, meter, observer)?;
                 self.eliminate(square)
             }
             record::REFUTED_BY_MULTIPLIERS => {
-                let (base, ..) = self.multipliers(reader, meter)?;
+                let (base, ..) = self.multipliers(reader, meter, observer)?;
                 if base <= 0 {
                     return Err(refused("the multipliers do not refute the solutions in question"));
                 }
-                self.refute()
+                self.refute()?;
+                observer.refute()
             }
             record::ELIMINATED_BY_MULTIPLIERS => {
-                let (base, rest, _) = self.multipliers(reader, meter)?;
+                let (base, rest, _) = self.multipliers(reader, meter, observer)?;
                 let mut eliminated = Vec::new();
                 for _ in 0..reader.size(self.board.squares())? {
                     let square = self.square(reader)?;
@@ -147,7 +146,7 @@ impl Checker {
                 eliminated.into_iter().try_for_each(|square| self.eliminate(square))
             }
             record::FULL_BY_MULTIPLIERS => {
-                let (base, _, of_diagonal) = self.multipliers(reader, meter)?;
+                let (base, _, of_diagonal) = self.multipliers(reader, meter, observer)?;
                 let count = reader.size(self.board.n)?;
                 for _ in 0..count {
                     let distance = reader.size(self.board.n - 1)?;
@@ -163,12 +162,21 @@ impl Checker {
                     Ok(())
                 }
             }
-            record::CLIQUE => self.clique(reader),
-            record::NEXT => self.next_level(),
+            record::CLIQUE => {
+                self.clique(reader)?;
+                observer.clique(&self.cliques[self.cliques.len() - 1]);
+                Ok(())
+            }
+            record::NEXT => {
+                self.next_level()?;
+                observer.next_level(self.level - 1)
+            }
             record::ASSUME => {
                 let level = reader.size(self.board.levels.len().saturating_sub(1))?;
                 let at_least = !flag(reader)?;
-                self.assume(LevelBound { level, at_least, queens: reader.size(self.board.n)? })
+                let bound = LevelBound { level, at_least, queens: reader.size(self.board.n)? };
+                self.assume(bound)?;
+                observer.suppose(bound)
             }
             other => Err(ProofError::UnknownStep(other.into())),
         }
@@ -178,7 +186,7 @@ impl Checker {
         reader.size(self.board.squares().saturating_sub(1))
     }
 
-    fn begin_trial(&mut self, least: usize) -> Result<(), ProofError> {
+    fn begin_trial(&mut self, least: usize) -> Result<LevelBound, ProofError> {
         let claimed = self.claimed.as_ref().ok_or_else(|| {
             refused("a trial begins although there is no solution to compare with")
         })?;
@@ -192,7 +200,7 @@ impl Checker {
         self.board.range[self.level] = (self.shown, (least - 1) / step * step);
         let bound = LevelBound { level: self.level, queens: least, at_least: true };
         self.suppose(bound);
-        Ok(())
+        Ok(bound)
     }
 
     fn suppose(&mut self, bound: LevelBound) {
@@ -317,6 +325,7 @@ impl Checker {
         &self,
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
     ) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
         // About an eighth of the squares are first squares, for which the orbit is computed.
         meter.add(20 * self.board.squares() as u64)?;
@@ -329,10 +338,13 @@ impl Checker {
         let mut of_level = vec![0i128; levels];
         let mut base = 0i128;
         let mut rest = vec![0i128; board.squares()];
+        let mut read = Vec::new();
         for _ in 0..reader.size(ranks + n + levels + self.cliques.len())? {
             let number = reader.size(ranks + n + levels + self.cliques.len())?;
             meter.add(20)?;
-            let y = i128::from(reader.signed()?);
+            let y = reader.signed()?;
+            read.push((number, y));
+            let y = i128::from(y);
             let (bound, only_upper) = if number < ranks {
                 of_rank[number] += y;
                 (if 2 * number + 1 == n { 2 } else { 4 }, false)
@@ -381,6 +393,7 @@ impl Checker {
             let term = r.min(0).checked_mul(most).ok_or_else(overflow)?;
             base = base.checked_add(term).ok_or_else(overflow)?;
         }
+        observer.multipliers(board, &read)?;
         Ok((base, rest, of_diagonal))
     }
 }
@@ -410,7 +423,7 @@ mod tests {
         // border, four of diagonals.
         let checker = || Checker::new(n, Beauty::default(), Some(&[1, 3, 0, 2]));
         let enter = |checker: &mut Checker, record: &[u8]| {
-            checker.record(&mut Reader::new(record), &mut Meter::default())
+            checker.record(&mut Reader::new(record), &mut Meter::default(), &mut ())
         };
         // Every square outside the corners is next to one or in the middle; both kinds are on
         // diagonals at distance 1.
@@ -459,8 +472,9 @@ mod tests {
         let n = 4;
         let turning = Beauty::default();
         let mut checker = Checker::new(n, turning, Some(&[1, 3, 0, 2]));
-        let mut enter =
-            |record: &[u8]| checker.record(&mut Reader::new(record), &mut Meter::new(None));
+        let mut enter = |record: &[u8]| {
+            checker.record(&mut Reader::new(record), &mut Meter::new(None), &mut ())
+        };
         for unknown in [0, 10, 255] {
             assert_eq!(enter(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
         }
@@ -472,10 +486,11 @@ mod tests {
         assert!(matches!(ended, Some(ProofError::Damaged(_))), "{ended:?}");
         checker.clique_memory = MOST_IN_CLIQUES - 4;
         assert_eq!(
-            checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default()),
+            checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default(), &mut ()),
             Ok(())
         );
-        let more = checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default());
+        let more =
+            checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default(), &mut ());
         assert!(matches!(more, Err(ProofError::Damaged(_))), "{more:?}");
     }
 }

@@ -24,9 +24,9 @@ pub fn claim(norm: Norm, turning: bool, solution: Option<&[usize]>) -> Writer {
 }
 
 /// The statement that a proof claims.
-pub(super) struct Claim {
-    pub(super) beauty: Beauty,
-    pub(super) solution: Option<Vec<usize>>,
+pub(crate) struct Claim {
+    pub(crate) beauty: Beauty,
+    pub(crate) solution: Option<Vec<usize>>,
 }
 
 /// Reads the claim for the board of size `n`, and checks that its solution is one.

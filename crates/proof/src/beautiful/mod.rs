@@ -69,17 +69,20 @@
 mod board;
 mod checker;
 mod claim;
+mod observer;
 mod partial;
 pub mod prices;
 pub mod record;
 mod subtree;
 mod tree;
 
+pub(crate) use board::Board;
 use checker::Checker;
 use claim::{Claim, read_claim};
+pub(crate) use observer::{LevelBound, Observer};
 
 use crate::bytes::Reader;
-use crate::{Kind, Meter, ProofError, ProvedStatement};
+use crate::{Beauty, Kind, Meter, ProofError, ProvedStatement};
 
 pub use claim::claim;
 pub use partial::{PartialProof, Trial, check_partial, check_partial_within};
@@ -109,26 +112,34 @@ pub fn check_within(
     proof: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<ProvedStatement, ProofError> {
+    let before = meter.work();
+    let (Claim { beauty, solution }, ()) = observe(n, proof, meter, |_, _| Ok(()))?;
+    let work = meter.work() - before;
+    Ok(ProvedStatement { kind: Kind::Beautiful, beauty: Some(beauty), n, solution, work })
+}
+
+/// Checks a proof like [`check_within`], and reports its records to the observer that `begin` makes
+/// from the claim. Returns the claim.
+pub(crate) fn observe<O: Observer>(
+    n: usize,
+    proof: &[u8],
+    meter: &mut Meter<'_>,
+    begin: impl FnOnce(Beauty, Option<&[usize]>) -> Result<O, ProofError>,
+) -> Result<(Claim, O), ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
-    let before = meter.work();
     let mut reader = Reader::new(proof);
     let Claim { beauty, solution } = read_claim(n, &mut reader)?;
+    let mut observer = begin(beauty, solution.as_deref())?;
     let mut checker = Checker::new(n, beauty, solution.as_deref());
     // Under quarter turns queens come in fours, except for one in the centre.
     checker.refuted = beauty.turning && n % 4 > 1;
     while !checker.is_done() {
-        checker.record(&mut reader, meter)?;
+        checker.record(&mut reader, meter, &mut observer)?;
     }
     if !reader.is_empty() {
         return Err(ProofError::Damaged("bytes follow the end of the proof"));
     }
-    Ok(ProvedStatement {
-        kind: Kind::Beautiful,
-        beauty: Some(beauty),
-        n,
-        solution,
-        work: meter.work() - before,
-    })
+    Ok((Claim { beauty, solution }, observer))
 }

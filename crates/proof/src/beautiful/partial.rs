@@ -82,7 +82,7 @@ pub fn check_partial_within(
         }
         let before = (records.len() - reader.rest().len(), checker.cliques.len());
         let tried = !checker.suppositions.is_empty();
-        checker.record(&mut reader, meter)?;
+        checker.record(&mut reader, meter, &mut ())?;
         if !checker.suppositions.is_empty() && !tried {
             trial = before;
         }

@@ -208,7 +208,7 @@ impl SubtreeChecker {
         self.board.limit = limit;
         self.board.holes = Some(Vec::new());
         let mut reader = Reader::new(tree);
-        let searched = self.board.search_below(queens, &mut reader, meter);
+        let searched = self.board.search_below(queens, &mut reader, meter, &mut ());
         let holes = self.board.holes.take().unwrap_or_default();
         searched?;
         if !reader.is_empty() {

@@ -1,6 +1,7 @@
 //! Search trees: the checker follows them on its board, and evaluates the prices in them.
 
 use super::board::{Board, Change, Contradiction};
+use super::observer::Observer;
 use super::{prices, refused};
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
@@ -13,8 +14,11 @@ impl Board {
         square: Option<usize>,
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
     ) -> Result<(), ProofError> {
-        self.search_below(square.as_slice(), reader, meter)
+        observer.begin_search();
+        self.search_below(square.as_slice(), reader, meter, observer)?;
+        observer.end_search(square)
     }
 
     /// Does the same with queens on several squares, some of which may propagate from others.
@@ -23,6 +27,7 @@ impl Board {
         squares: &[usize],
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
     ) -> Result<(), ProofError> {
         self.report(meter)?;
         self.spend(4 * (self.lines.len() + self.levels.len()));
@@ -31,7 +36,7 @@ impl Board {
             if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
         });
         let done = if placed.and_then(|()| self.propagate()).is_ok() {
-            self.tree(reader, meter)
+            self.tree(reader, meter, observer)
         } else {
             Ok(())
         };
@@ -46,7 +51,12 @@ impl Board {
         line.ok_or(ProofError::UnknownStep(number))
     }
 
-    fn tree(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
+    fn tree(
+        &mut self,
+        reader: &mut Reader<'_>,
+        meter: &mut Meter<'_>,
+        observer: &mut impl Observer,
+    ) -> Result<(), ProofError> {
         let (mark, last) = (prices::mark(self.n), prices::filling_mark(self.n));
         let mut line = self.read_line(reader)?;
         // A loop rather than recursion, so that a long chain of prices needs no deep stack.
@@ -55,7 +65,7 @@ impl Board {
                 return Err(refused("the tree of a subtree has prices"));
             }
             self.count_node()?;
-            if self.prices(line == last, reader)?.is_err() {
+            if self.prices(line == last, reader, observer)?.is_err() {
                 return self.report(meter);
             }
             self.report(meter)?;
@@ -79,13 +89,17 @@ impl Board {
         let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
         self.spend(50 + 2 * self.lines[line].len());
         let before = self.changes.len();
+        let last = choices.last().copied();
         for square in choices {
+            let is_last = last == Some(square);
+            observer.begin_queen(square, is_last)?;
             self.pending.clear();
             let open = self.place(square).and_then(|()| self.propagate()).is_ok();
             self.report(meter)?;
             if open {
-                self.tree(reader, meter)?;
+                self.tree(reader, meter, observer)?;
             }
+            observer.end_queen(is_last);
             self.undo(before);
         }
         Ok(())
@@ -102,6 +116,7 @@ impl Board {
         &mut self,
         fill: bool,
         reader: &mut Reader<'_>,
+        observer: &mut impl Observer,
     ) -> Result<Result<(), Contradiction>, ProofError> {
         let numbers = prices::count(self.n, self.levels.len());
         let mut price = vec![0i128; numbers];
@@ -115,6 +130,7 @@ impl Board {
         if (0..6 * self.n).any(|line| !self.mandatory[line] && price[line] < 0) {
             return Err(refused("the price of a diagonal that is not full is negative"));
         }
+        observer.prices(self, &price);
         let Some((costly, mut full)) = self.ruled_out(&price) else {
             return Ok(Err(Contradiction));
         };
@@ -143,10 +159,7 @@ impl Board {
     /// than 2^20 squares and numbers.
     fn ruled_out(&self, price: &[i128]) -> Option<(Vec<usize>, Vec<usize>)> {
         let number_of = |level| prices::level(self.n, level);
-        let price_of = |&square: &usize| -> i128 {
-            let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
-            lines + price[number_of(self.level_of(square))]
-        };
+        let price_of = |&square: &usize| self.price(square, price);
         let open_on =
             |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
         let lines =
@@ -222,7 +235,7 @@ pub(super) mod tests {
         let tree = |board: &mut Board, line: usize| {
             let mut tree = Writer::new();
             tree.size(line);
-            board.search(None, &mut Reader::new(&tree.finish()), &mut Meter::default())
+            board.search(None, &mut Reader::new(&tree.finish()), &mut Meter::default(), &mut ())
         };
         let nowhere = Err(refused("a tree branches over a line that needs no queen"));
         assert_eq!(tree(&mut board, prices::in_tree(diagonal)), nowhere);
@@ -232,7 +245,10 @@ pub(super) mod tests {
         assert_eq!(tree(&mut board, prices::in_tree(diagonal)), tree(&mut board, 0));
         // Neither solution has a queen on a main diagonal.
         board.set_full(0, true);
-        assert_eq!(board.search(None, &mut Reader::new(&[]), &mut Meter::default()), Ok(()));
+        assert_eq!(
+            board.search(None, &mut Reader::new(&[]), &mut Meter::default(), &mut ()),
+            Ok(())
+        );
     }
 
     #[test]
@@ -253,7 +269,8 @@ pub(super) mod tests {
             tree.signed(price);
             let tree = tree.finish();
             let mut board = Board::new(n, Norm::Euclidean, false);
-            let checked = board.search(None, &mut Reader::new(&tree), &mut Meter::default());
+            let checked =
+                board.search(None, &mut Reader::new(&tree), &mut Meter::default(), &mut ());
             let expected = why.map_or(ProofError::Damaged("a number is too large"), refused);
             assert_eq!(checked, Err(expected), "{number}: {price}");
         }
@@ -317,8 +334,9 @@ pub(super) mod tests {
                     writer.signed(price as i64);
                 }
                 let written = writer.finish();
-                let mut read =
-                    |fill| board.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
+                let mut read = |fill| {
+                    board.prices(fill, &mut Reader::new(&written), &mut ()).map(|open| open.is_ok())
+                };
                 assert_eq!(read(false), Err(refused("the prices rule nothing out")), "case {case}");
                 assert_eq!(read(true), Ok(true), "case {case}");
                 assert!(full.iter().all(|&line| board.mandatory[line]), "case {case}");

@@ -1,6 +1,7 @@
 //! The checker of refutations: it traverses a tree and repeats every step on one position.
 
 use super::LARGEST;
+use super::observer::Observer;
 use super::position::{Displaced, Position, TrailMark};
 use super::refutation::{Node, Order, read};
 use crate::bytes::Reader;
@@ -41,24 +42,26 @@ impl Work<'_, '_> {
 type Entered = (TrailMark, Option<Displaced>);
 
 /// A checker of the refutations that a reader contains one after the other.
-pub(super) struct Checker<'r, 'm, 'a> {
+pub(super) struct Checker<'r, 'm, 'a, O> {
     n: usize,
     reader: Reader<'r>,
     work: Work<'m, 'a>,
     /// The number of nested branchings at this node of the tree.
     branches: usize,
+    observer: &'m mut O,
 }
 
-impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
+impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
     /// Creates a checker for the board of size `n` that does at most `limit` work, as stated in
-    /// certificates, under this meter.
+    /// certificates, under this meter. It reports its steps to the observer.
     pub(super) const fn new(
         n: usize,
         reader: Reader<'r>,
         limit: u64,
         meter: &'m mut Meter<'a>,
+        observer: &'m mut O,
     ) -> Self {
-        Self { n, reader, work: Work { done: 0, limit, meter }, branches: 0 }
+        Self { n, reader, work: Work { done: 0, limit, meter }, branches: 0, observer }
     }
 
     /// Returns whether everything was read.
@@ -85,14 +88,16 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         let mut position = Position::new(self.n, prefix);
         self.meter(&position)?;
         let refuted = position.propagate();
-        self.refute(&mut position, refuted, 0).map_err(|error| match error {
+        self.observer.begin_prefix(prefix, refuted)?;
+        let checked = self.refute(&mut position, refuted, 0).map_err(|error| match error {
             ProofError::Refused(why) => {
                 let columns: Vec<String> =
                     prefix.iter().map(|column| (column + 1).to_string()).collect();
                 ProofError::Refused(format!("after {}: {why}", columns.join(" ")))
             }
             other => other,
-        })
+        });
+        checked.and_then(|()| self.observer.end_prefix(prefix, refuted))
     }
 
     /// Reads the next tree and checks that it refutes `position`, which is restored afterwards. If
@@ -168,6 +173,7 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         y: &[i64],
     ) -> Result<(Entered, bool), ProofError> {
         self.work.add(Work::DUAL_BOUND)?;
+        self.observer.dual_bound(position, y, knapsack)?;
         let mark = position.mark();
         let displaced = position.add_dual_bound(y, knapsack);
         let refuted = position.propagate();
@@ -233,7 +239,9 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         if let Order::Weighted(lines) = order {
             position.set_weights(lines);
         }
-        self.search(position, order)
+        self.observer.begin_search()?;
+        self.search(position, order)?;
+        self.observer.end_search()
     }
 
     /// Eliminates a square, if it is a candidate. The dual bound of `y` must refute a queen there,
@@ -248,7 +256,8 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
             return Ok(false);
         }
         let mark = position.mark();
-        if !self.place(position, square)? {
+        let refuted = self.place(position, square)?;
+        if !refuted {
             self.work.add(Work::DUAL_BOUND)?;
             let is_refuted = position.is_refuted_by(y);
             self.meter(position)?;
@@ -257,7 +266,9 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
                     "it eliminates a square that may have a queen".into(),
                 ));
             }
+            self.observer.dual_bound(position, y, true)?;
         }
+        self.observer.end_queen(square, refuted)?;
         position.backtrack_to(&mark);
         position.eliminate(square);
         Ok(position.propagate())
@@ -294,6 +305,7 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
                     let mark = position.mark();
                     let refuted = self.place(position, square)?;
                     self.refute(position, refuted, depth + 1)?;
+                    self.observer.end_queen(square, refuted)?;
                     position.backtrack_to(&mark);
                 }
                 None => self.refute(position, true, depth + 1)?,
@@ -304,6 +316,7 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
             if !self.place(position, square)? {
                 return refused("a line and omits one of its squares");
             }
+            self.observer.end_queen(square, true)?;
             position.backtrack_to(&mark);
         }
         Ok(())
@@ -321,9 +334,11 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         };
         for square in position.choices(line).into_iter().flatten() {
             let mark = position.mark();
-            if !self.place(position, square)? {
+            let refuted = self.place(position, square)?;
+            if !refuted {
                 self.search(position, order)?;
             }
+            self.observer.end_queen(square, refuted)?;
             position.backtrack_to(&mark);
         }
         Ok(())
@@ -335,6 +350,7 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         position.place(square);
         let refuted = position.propagate();
         self.meter(position)?;
+        self.observer.begin_queen(square, refuted)?;
         Ok(refuted)
     }
 

@@ -18,11 +18,11 @@ pub(super) struct Item {
 
 /// The greatest weights of the sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Heaviest {
+pub(crate) struct Heaviest {
     /// The greatest weight of any set.
-    pub(super) any: i64,
+    pub(crate) any: i64,
     /// By item: the greatest weight of a set that contains it, or `None` if no set does.
-    pub(super) with: Vec<Option<i64>>,
+    pub(crate) with: Vec<Option<i64>>,
 }
 
 /// A weight smaller than every sum of weights; it means that there is no set.
@@ -33,7 +33,7 @@ const LARGEST_TABLES: usize = 1 << 25;
 
 /// The result of a knapsack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum KnapsackOutcome {
+pub(crate) enum KnapsackOutcome {
     /// There is no such set.
     NoSet,
     /// The greatest weights of the sets.

@@ -39,11 +39,15 @@
 
 mod checker;
 mod knapsack;
+mod observer;
 mod position;
 mod refutation;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use knapsack::{Heaviest, KnapsackOutcome};
+pub(crate) use observer::Observer;
+pub(crate) use position::Position;
 pub use refutation::{LARGEST_MULTIPLIER, Line, Multipliers, Refutation};
 
 use super::bytes::{Reader, Writer};
@@ -87,7 +91,7 @@ pub fn certificate_within(
     solution.into_iter().flatten().for_each(|&column| writer.size(column));
     refutations.iter().for_each(|refutation| writer.bytes(refutation.as_bytes()));
     let claim = writer.finish();
-    let (_, work) = check_claim(n, &mut Reader::new(&claim), u64::MAX, meter)?;
+    let (_, work) = check_claim(n, &mut Reader::new(&claim), u64::MAX, meter, &mut ())?;
     let mut writer = Writer::new();
     writer.number(work);
     writer.bytes(&claim);
@@ -115,7 +119,7 @@ pub fn check_within(
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
     let before = meter.work();
-    let (solution, _) = check_claim(n, &mut reader, limit, meter)?;
+    let (solution, _) = check_claim(n, &mut reader, limit, meter, &mut ())?;
     Ok(ProvedStatement {
         kind: Kind::First,
         beauty: None,
@@ -160,9 +164,41 @@ pub fn check_refutation_within(
         return Err(ProofError::Refused("its queens are not on the board".into()));
     }
     let reader = Reader::new(refutation.as_bytes());
-    let mut checker = Checker::new(n, reader, limit, meter);
+    let mut unobserved = ();
+    let mut checker = Checker::new(n, reader, limit, meter, &mut unobserved);
     checker.refute_prefix(prefix)?;
     if checker.is_at_end() { Ok(checker.work()) } else { Err(TOO_LONG) }
+}
+
+/// Reads the solution that a proof claims.
+pub(crate) fn read_solution(n: usize, proof: &[u8]) -> Result<Option<Vec<usize>>, ProofError> {
+    let mut reader = Reader::new(proof);
+    reader.number()?;
+    read_claim(n, &mut reader)
+}
+
+/// Checks a proof like [`check_within`], and reports its steps to an observer.
+pub(crate) fn observe(
+    n: usize,
+    proof: &[u8],
+    meter: &mut Meter<'_>,
+    observer: &mut impl Observer,
+) -> Result<(), ProofError> {
+    let mut reader = Reader::new(proof);
+    let limit = reader.number()?;
+    check_claim(n, &mut reader, limit, meter, observer).map(drop)
+}
+
+/// Reads the claim: the columns of the solution, if there is one.
+fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Option<Vec<usize>>, ProofError> {
+    if n > LARGEST {
+        return Err(TOO_LARGE);
+    }
+    match reader.byte()? {
+        0 => Ok(None),
+        1 => (0..n).map(|_| reader.size(LARGEST)).collect::<Result<_, _>>().map(Some),
+        _ => Err(ProofError::Damaged("it claims neither a solution nor that there is no solution")),
+    }
 }
 
 /// Checks a claim with its refutations. Returns the solution and the work as stated in
@@ -172,20 +208,10 @@ fn check_claim(
     reader: &mut Reader<'_>,
     limit: u64,
     meter: &mut Meter<'_>,
+    observer: &mut impl Observer,
 ) -> Result<(Option<Vec<usize>>, u64), ProofError> {
-    if n > LARGEST {
-        return Err(TOO_LARGE);
-    }
-    let solution = match reader.byte()? {
-        0 => None,
-        1 => Some((0..n).map(|_| reader.size(LARGEST)).collect::<Result<Vec<usize>, _>>()?),
-        _ => {
-            return Err(ProofError::Damaged(
-                "it claims neither a solution nor that there is no solution",
-            ));
-        }
-    };
-    let mut checker = Checker::new(n, reader.clone(), limit, meter);
+    let solution = read_claim(n, reader)?;
+    let mut checker = Checker::new(n, reader.clone(), limit, meter, observer);
     match &solution {
         Some(columns) if !is_solution(Piece::Queen, columns) => {
             return Err(ProofError::Refused("its queens attack each other".into()));

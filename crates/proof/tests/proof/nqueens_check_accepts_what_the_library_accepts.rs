@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nqueens_proof::{StepLimit, check_within};
+use nqueens_proof::veripb::translate;
+use nqueens_proof::{Meter, StepLimit, check_within};
 
 use crate::mutations::{Folder, Mutations, kept};
 
@@ -110,6 +111,53 @@ fn each_exit_code_has_its_error_message() {
     assert_exits(&[], &[&large], 7, "more than 1073741824 bytes");
     assert_exits(&[], &[&path("missing")], 7, "cannot be read");
     assert_exits(&[], &[&folder.0], 7, "not a regular file");
+    for arguments in [&["--veripb"][..], &["--veripb-limit", "0"], &["--veripb-limit", "many"]] {
+        assert_exits(arguments, &[], 2, "--veripb");
+    }
+    let out = path("out").to_str().expect("a readable path").to_owned();
+    assert_exits(&["--veripb", &out], &[&good, &good], 2, "name one FILE");
+    assert_exits(&["--veripb", &out, "--veripb-limit", "9"], &[&good], 4, "more than 9 lines");
+    assert_exits(&["--veripb", &out], &[&bad], 6, "its checksum is wrong");
+    assert_exits(&["--veripb", &format!("{out}/out")], &[&good], 7, "the proof for VeriPB");
+    assert!(fs::read_dir(&folder.0).expect("a folder").count() == 4, "no file of a proof is left");
     // The largest code of several files.
     assert_exits(&["--max-work", "1000000"], &[&good, &bad], 6, "its checksum is wrong");
+}
+
+#[test]
+fn the_translation_is_that_of_the_library() {
+    let folder = Folder::new("check-veripb");
+    let path = |name: &str| folder.0.join(name).to_str().expect("a readable path").to_owned();
+    let kept = kept();
+    let certificate = &kept.iter().find(|kept| kept.name == "data-beautiful-8.proof");
+    let certificate = &certificate.expect("it is kept").bytes;
+    fs::write(path("8.proof"), certificate).expect("a file");
+    let (mut formula, mut proof) = (Vec::new(), Vec::new());
+    let size = translate(certificate, 10_000, &mut Meter::default(), &mut formula, &mut proof);
+    let size = size.expect("a proof");
+    let measured = (size.lines as usize, size.bytes as usize);
+    assert_eq!((lines(&proof).len(), proof.len()), measured);
+
+    let output = run(&["--veripb", &path("8")], &[path("8.proof").into()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(fs::read(path("8.opb")).expect("a file") == formula);
+    assert!(fs::read(path("8.pbp")).expect("a file") == proof);
+    let solution = fs::read_to_string(path("8.sat.pbp")).expect("a file");
+    assert!(solution.contains("\nconclusion SAT : "), "{solution}");
+
+    let output = run(&["--veripb", &path("8.gz")], &[path("8.proof").into()]);
+    if cfg!(feature = "gzip") {
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        for name in ["8.opb", "8.pbp", "8.sat.opb", "8.sat.pbp"] {
+            let compressed = fs::read(path(&format!("{name}.gz"))).expect("a file");
+            let plain = fs::read(path(name)).expect("a file");
+            assert!(compressed.starts_with(&[0x1f, 0x8b]) && compressed.len() < plain.len());
+            // The file ends with the length of what is compressed (RFC 1952).
+            let length = (plain.len() as u32).to_le_bytes();
+            assert!(compressed.ends_with(&length), "{name}");
+        }
+    } else {
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        assert!(!Path::new(&path("8.opb.gz")).exists());
+    }
 }

@@ -1,5 +1,5 @@
-//! 0-1 programs as files for other solvers: MPS (free form, fields without blanks) and the LP
-//! format of CPLEX.
+//! 0-1 programs as files for other solvers: MPS (free form, fields without blanks), the LP format of
+//! CPLEX, and OPB, which solvers and model counters of pseudo-Boolean constraints read.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -14,18 +14,20 @@ pub enum Format {
     Mps,
     /// LP.
     Lp,
+    /// OPB.
+    Opb,
 }
 
 /// The error for a file name that does not determine a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model file format: '{0}'; the name must end in .mps or .lp")]
+#[error("unknown model file format: '{0}'; the name must end in .mps, .lp or .opb")]
 pub struct UnknownFormat(String);
 
 impl Format {
     /// Returns the format given by the extension of a file name.
     ///
     /// # Errors
-    /// The extension is neither `.mps` nor `.lp`.
+    /// The extension is none of `.mps`, `.lp` and `.opb`.
     pub fn of(path: &Path) -> Result<Self, UnknownFormat> {
         let extension =
             path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -39,6 +41,7 @@ impl Format {
         let _ = match self {
             Self::Mps => mps(model, &mut out),
             Self::Lp => lp(model, &mut out),
+            Self::Opb => opb(model, &mut out),
         };
         out
     }
@@ -51,6 +54,7 @@ impl FromStr for Format {
         match text.to_ascii_lowercase().as_str() {
             "mps" => Ok(Self::Mps),
             "lp" => Ok(Self::Lp),
+            "opb" => Ok(Self::Opb),
             _ => Err(UnknownFormat(text.to_owned())),
         }
     }
@@ -98,6 +102,38 @@ fn mps(model: &Model, out: &mut String) -> fmt::Result {
         }
     }
     writeln!(out, "ENDATA")
+}
+
+/// Writes a program in OPB: an objective to be minimised, if there is one, and constraints. Fixed
+/// columns are equations.
+fn opb(model: &Model, out: &mut String) -> fmt::Result {
+    let fixed = model.columns.iter().filter_map(|column| match column.domain {
+        Domain::Free => None,
+        Domain::Zero => Some((&column.name, 0)),
+        Domain::One => Some((&column.name, 1)),
+    });
+    let fixed: Vec<_> = fixed.collect();
+    let constraints = model.rows.len() + fixed.len();
+    writeln!(out, "* #variable= {} #constraint= {constraints}", model.columns.len())?;
+    writeln!(out, "* {}", model.name)?;
+    if model.columns.iter().any(|column| column.cost != 0) {
+        let sign = if model.direction == Direction::Maximise { -1 } else { 1 };
+        write!(out, "min:")?;
+        for column in model.columns.iter().filter(|column| column.cost != 0) {
+            write!(out, " {:+} {}", sign * column.cost, column.name)?;
+        }
+        writeln!(out, " ;")?;
+    }
+    for row in &model.rows {
+        // Relations are = and >= only.
+        let sign = if row.relation == Relation::AtMost { -1 } else { 1 };
+        for &(column, coefficient) in &row.terms {
+            write!(out, "{:+} {} ", sign * coefficient, model.columns[column].name)?;
+        }
+        let relation = if row.relation == Relation::Equal { "=" } else { ">=" };
+        writeln!(out, "{relation} {} ;", sign * row.bound)?;
+    }
+    fixed.iter().try_for_each(|(name, value)| writeln!(out, "+1 {name} = {value} ;"))
 }
 
 /// Terms per line of an LP file; some readers stop at 255 or 510 characters.
@@ -247,9 +283,50 @@ mod tests {
     }
 
     #[test]
+    fn an_opb_file_has_one_solution_for_each_completion() {
+        let at = Square::new;
+        for (n, placed, blocked, completions) in [
+            (4, vec![], vec![], 2),
+            (5, vec![], vec![], 10),
+            (5, vec![at(0, 1)], vec![], 2),
+            (5, vec![at(0, 1)], vec![at(1, 4)], 1),
+            (6, vec![], vec![], 4),
+            (6, vec![], vec![at(0, 1)], 3),
+        ] {
+            let problem = Problem::new(Piece::Queen, n, placed, blocked).expect("on the board");
+            let model = Formulation::Diagonals.model(&problem, Lines::Full);
+            let text = Format::Opb.write(&model);
+            assert!(!text.contains("min:"), "{text}");
+            let found = (0..n.pow(n as u32)).filter(|code| {
+                let columns: Vec<usize> = (0..n).map(|row| code / n.pow(row as u32) % n).collect();
+                let value = |name: &str| {
+                    let (row, column) = name[1..].split_once('_').expect("a square");
+                    let number = |text: &str| text.parse::<usize>().expect("a number") - 1;
+                    i64::from(columns[number(row)] == number(column))
+                };
+                text.lines().filter(|line| !line.starts_with('*')).all(|line| {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    let (terms, relation) = words.split_at(words.len() - 3);
+                    let term = |term: &[&str]| -> i64 {
+                        term[0].parse::<i64>().expect("a coefficient") * value(term[1])
+                    };
+                    let sum: i64 = terms.chunks(2).map(term).sum();
+                    let bound: i64 = relation[1].parse().expect("a bound");
+                    if relation[0] == "=" { sum == bound } else { sum >= bound }
+                })
+            });
+            assert_eq!(found.count(), completions, "n = {n}");
+        }
+        let text = Format::Opb.write(&model());
+        assert!(text.contains("\nmin: +5 x1_1 +4 x1_2 "), "{text}");
+        assert!(text.contains("\n+1 x1_2 = 1 ;\n+1 x3_3 = 0 ;\n"), "{text}");
+    }
+
+    #[test]
     fn the_file_extension_determines_the_format() {
         assert_eq!(Format::of(Path::new("a/b.LP")), Ok(Format::Lp));
         assert_eq!(Format::of(Path::new("b.mps")), Ok(Format::Mps));
+        assert_eq!(Format::of(Path::new("b.opb")), Ok(Format::Opb));
         for name in ["b", "b.txt", ".lp"] {
             assert!(Format::of(Path::new(name)).is_err(), "{name}");
         }

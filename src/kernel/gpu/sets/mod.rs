@@ -5,7 +5,7 @@
 //! eight, by bit planes of 32 states a lane. Only sets and counts cross the bus. A submission ends
 //! after a certain amount of work; the next one continues where it stopped.
 //!
-//! - [`layout`]: the memory layout; [`families`]: what the shader knows of a family;
+//! - [`layout`]: the memory layout; `families`: what the shader knows of a family;
 //! - [`SetBackend`]: runs the shader: wgpu, or the [`SetMirror`];
 //! - `job`: counts ranges of sets on a backend, and accepts a batch only if its checks pass.
 

@@ -121,7 +121,7 @@ impl Position {
     /// Returns dual feasible multipliers of all lines: those of the rows are the least for which no
     /// reduced cost is negative, then those of the columns are lowered as far as the reduced costs
     /// allow.
-    fn dual_feasible(&self, y: &[i64]) -> Vec<i64> {
+    pub(crate) fn dual_feasible(&self, y: &[i64]) -> Vec<i64> {
         let n = self.n;
         self.spend(8 * n * n);
         let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
@@ -148,7 +148,7 @@ impl Position {
 
     /// Returns the heaviest sets of diagonals of each direction that a completion can use, under
     /// the weights `y`. Their items are all diagonals of that direction.
-    fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
+    pub(crate) fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
         let n = self.n;
         let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.taken[line]);
         let rows: i64 = open(0..n).map(|row| row as i64).sum();

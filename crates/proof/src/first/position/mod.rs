@@ -26,7 +26,7 @@ const HALVING: usize = 20_000;
 const MOST_DUAL_BOUNDS: usize = 3;
 
 /// A board with queens, and what follows from them by propagation.
-pub(super) struct Position {
+pub(crate) struct Position {
     n: usize,
     /// By square, row by row: its lines.
     lines: Vec<LinesOf>,
@@ -110,6 +110,26 @@ impl Position {
             failures,
             operations,
         }
+    }
+
+    /// Returns the board size.
+    pub(crate) const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Returns whether a queen stands on the line.
+    pub(crate) fn is_taken(&self, line: usize) -> bool {
+        self.taken[line]
+    }
+
+    /// Returns whether a queen can still stand on the line.
+    pub(crate) fn is_usable(&self, line: usize) -> bool {
+        !self.taken[line] && self.count[line] > 0
+    }
+
+    /// Returns the candidates.
+    pub(crate) fn candidate_squares(&self) -> impl Iterator<Item = usize> {
+        self.candidates()
     }
 
     /// Returns the operations since the last call.

@@ -1,8 +1,11 @@
 //! The tables in `records/` are correct as far as a short test can check, and docs/records.md shows
 //! them. `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
 
+mod page;
+mod veripb;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -58,16 +61,20 @@ impl Row {
         self.cell(column).map(list).transpose()
     }
 
-    /// Returns what identifies the row and orders the table.
-    fn key(&self) -> Result<(&str, usize), String> {
-        Ok((self.cell("sequence").unwrap_or(""), self.number("n")?))
+    /// Returns what identifies the row and orders the table: what is counted or proved, the size,
+    /// and if there may be several proofs of it, the certificate.
+    fn key(&self) -> Result<(&str, usize, &str), String> {
+        let kind = self.cell("kind");
+        let certificate = kind.and_then(|_| self.cell("certificate_sha256"));
+        let of = kind.or(self.cell("sequence"));
+        Ok((of.unwrap_or(""), self.number("n")?, certificate.unwrap_or("")))
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cell = |column| self.cell(column).unwrap_or("");
-        write!(f, "{} n = {}", cell("sequence"), cell("n"))
+        write!(f, "{}{} n = {}", cell("sequence"), cell("kind"), cell("n"))
     }
 }
 
@@ -129,18 +136,26 @@ fn machines() -> BTreeSet<String> {
 /// Checks the times, threads, machine, commit and date of a run. The commit may be unknown, and for
 /// open sizes the threads, too.
 fn check_run(row: &Row, times: &[&str]) -> Result<(), String> {
-    for column in times {
-        let seconds = row.required(column)?;
-        let digits = seconds.split_once('.').map_or(seconds.len(), |(whole, _)| whole.len());
-        let plain = seconds.chars().all(|c| c.is_ascii_digit() || c == '.') && digits > 0;
-        if !plain || !seconds.parse::<f64>().is_ok_and(f64::is_finite) {
-            return Err(format!("{column}: '{seconds}' is not a number of seconds"));
-        }
-    }
+    times.iter().try_for_each(|column| check_seconds(row, column))?;
     let threads = row.required("threads").and_then(|_| row.number::<usize>("threads"));
     if !threads.as_ref().is_ok_and(|&threads| threads > 0) && row.cell("status") != Some("open") {
         return Err(format!("threads: {threads:?}"));
     }
+    check_origin(row)
+}
+
+fn check_seconds(row: &Row, column: &str) -> Result<(), String> {
+    let seconds = row.required(column)?;
+    let digits = seconds.split_once('.').map_or(seconds.len(), |(whole, _)| whole.len());
+    let plain = seconds.chars().all(|c| c.is_ascii_digit() || c == '.') && digits > 0;
+    if !plain || !seconds.parse::<f64>().is_ok_and(f64::is_finite) {
+        return Err(format!("{column}: '{seconds}' is not a number of seconds"));
+    }
+    Ok(())
+}
+
+/// Checks the machine, the commit, which may be unknown, and the date.
+fn check_origin(row: &Row) -> Result<(), String> {
     let machine = row.required("machine")?;
     if !machines().contains(machine) {
         return Err(format!("records/README.md does not define the machine '{machine}'"));
@@ -204,14 +219,24 @@ fn check_proof(row: &Row) -> Result<bool, String> {
             if row.number::<u64>("certificate_bytes")? == 0 {
                 return Err("the certificate is empty".into());
             }
-            let sha256 = row.required("certificate_sha256")?;
-            if !matches!(sha256.len(), 16 | 64) || !is_hex(sha256) {
-                return Err("certificate_sha256 is not 16 or 64 hexadecimal digits".into());
-            }
+            check_sha256(row, "certificate_sha256", &[16, 64])?;
             Ok(true)
         }
         status => Err(format!("the status '{status}' is wrong")),
     }
+}
+
+/// Checks that a hash has one of these numbers of digits.
+fn check_sha256(row: &Row, column: &str, digits: &[usize]) -> Result<(), String> {
+    let sha256 = row.required(column)?;
+    if !digits.contains(&sha256.len()) || !is_hex(sha256) {
+        return Err(format!("{column} is not one of {digits:?} hexadecimal digits"));
+    }
+    Ok(())
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Hash::hash(bytes).map(|byte| format!("{byte:02x}")).concat()
 }
 
 /// Returns the placement of a row as 0-based columns, if there is one and the board's checker
@@ -391,7 +416,7 @@ fn stored_certificates_match_the_records() {
             let Ok(certificate) = fs::read(path(&name)) else { continue };
             compared += 1;
             if row.cell("certificate_bytes") == Some(&certificate.len().to_string()) {
-                let digits = Hash::hash(&certificate).map(|byte| format!("{byte:02x}")).concat();
+                let digits = sha256(&certificate);
                 let recorded = row.required("certificate_sha256").expect("a proven size");
                 assert!(digits.starts_with(recorded), "{name}: {digits}");
             }
@@ -465,137 +490,4 @@ fn a_wrong_row_is_detected() {
     {
         assert!(!faults_of(&right.replace(from, to)).is_empty(), "{from} replaced by {to}");
     }
-}
-
-/// Returns a number with its digits in groups of three.
-fn grouped(digits: &str) -> String {
-    let mut groups = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            groups.push(' ');
-        }
-        groups.push(digit);
-    }
-    groups
-}
-
-/// A column of a table of the page: its name in the CSV file, its heading, and the format of a
-/// cell.
-type Column = (&'static str, &'static str, fn(&str) -> String);
-
-const PLAIN: fn(&str) -> String = str::to_string;
-const CODE: fn(&str) -> String = |text| format!("`{text}`");
-const HASH: fn(&str) -> String = |text| format!("`{}`", &text[..16]);
-
-const COUNT_COLUMNS: [Column; 8] = [
-    ("n", "n", PLAIN),
-    ("count", "count", grouped),
-    ("status", "status", PLAIN),
-    ("wall_s", "s", PLAIN),
-    ("threads", "threads", PLAIN),
-    ("machine", "machine", PLAIN),
-    ("commit", "commit", CODE),
-    ("date", "date", PLAIN),
-];
-
-const PROOF_COLUMNS: [Column; 11] = [
-    ("n", "n", PLAIN),
-    ("status", "status", PLAIN),
-    ("literature", "literature", PLAIN),
-    ("user_s", "search, s", PLAIN),
-    ("check_s", "check, s", PLAIN),
-    ("threads", "threads", PLAIN),
-    ("machine", "machine", PLAIN),
-    ("commit", "commit", CODE),
-    ("date", "date", PLAIN),
-    ("certificate_bytes", "certificate, bytes", grouped),
-    ("certificate_sha256", "SHA-256 begins with", HASH),
-];
-
-const INTRODUCTION: &str = "\
-<!-- Generated from records/*.csv: UPDATE_EXPECT=1 cargo test-cli records_are_correct -->
-
-# Records
-
-This page shows which sizes the program has counted or proved, with the time, the machine and the commit of one run
-each. The tables are files: [counts.csv](../records/counts.csv), [first.csv](../records/first.csv) and
-[beautiful.csv](../records/beautiful.csv), which also have the placements and the fingerprints.
-[records/README.md](../records/README.md) defines their columns and the machines. A test checks every row: placements
-are solutions, counts are the published ones, kept certificates have these hashes. [Performance](performance.md) has the
-current figures of each kind.
-";
-
-const ABOUT_COUNTS: &str = "
-## Counts
-
-Wall-clock seconds of `nqueens count N`. The status \"published\" means that the value is the published one.
-";
-
-const ABOUT_FIRST: &str = "
-## First solutions
-
-The lexicographically first solution, proved by a certificate. In the column *literature*, \"open\" marks the sizes that
-Fischetti and Salvagnin (arXiv 1907.08246) left open, \"equal\" those whose published solution is known here and is the
-same. The status \"open\" means that the seconds given did not suffice.
-";
-
-const ABOUT_BEAUTIFUL: &str = "
-## Most beautiful solutions
-
-A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\" marks the sizes whose
-published fingerprint is known here and is the same.
-";
-
-/// Returns a table of the page.
-fn shown<'a>(rows: impl Iterator<Item = &'a Row>, columns: &[Column]) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut table = line(columns.iter().map(|(_, heading, _)| (*heading).to_string()).collect());
-    let _ = writeln!(table, "|{}", "---|".repeat(columns.len()));
-    for row in rows {
-        let cell = |(name, _, format): &Column| row.cell(name).map_or_else(String::new, format);
-        table.push_str(&line(columns.iter().map(cell).collect()));
-    }
-    table
-}
-
-/// Returns the page that shows the tables.
-fn page() -> String {
-    let table = |name: &str, header| rows(&read(name), header).expect("a table");
-    let mut page = [INTRODUCTION, ABOUT_COUNTS].concat();
-    let counts = table("records/counts.csv", COUNTS);
-    for sequence in Sequence::ALL {
-        let of_it = |row: &&Row| row.cell("sequence") == Some(sequence.oeis());
-        if counts.iter().any(|row| of_it(&row)) {
-            let _ = write!(page, "\n### {}: {}\n\n", sequence.oeis(), sequence.title());
-            page.push_str(&shown(counts.iter().filter(of_it), &COUNT_COLUMNS));
-        }
-    }
-    let tables = [
-        (ABOUT_FIRST, table("records/first.csv", FIRST)),
-        (ABOUT_BEAUTIFUL, table("records/beautiful.csv", BEAUTIFUL)),
-    ];
-    for (about, rows) in tables {
-        let proven = || rows.iter().filter(|row| row.cell("status") == Some("proven"));
-        let open = proven().filter(|row| row.cell("literature") == Some("open")).count();
-        let _ = write!(page, "{about}\n{} sizes are proved", proven().count());
-        if open > 0 {
-            let _ = write!(page, ", {open} of them open in the literature");
-        }
-        page.push_str(".\nTimes are CPU seconds (user); the search includes the check of its own certificate.\n\n");
-        page.push_str(&shown(rows.iter(), &PROOF_COLUMNS));
-    }
-    page
-}
-
-#[test]
-fn the_documentation_page_shows_the_tables() {
-    let page = page();
-    if std::env::var_os("UPDATE_EXPECT").is_some_and(|value| value == "1") {
-        fs::write(path("docs/records.md"), &page).expect("the page is written");
-    }
-    let same = read("docs/records.md") == page;
-    assert!(
-        same,
-        "docs/records.md is not up to date; write it with UPDATE_EXPECT=1 cargo test-cli records_are_correct"
-    );
 }

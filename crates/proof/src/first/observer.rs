@@ -1,0 +1,55 @@
+//! An observer of the steps that the checker of refutations repeats.
+
+use super::position::Position;
+use crate::ProofError;
+
+/// An observer of the checker. An error that it returns ends the check.
+///
+/// Every refutation that the checker completes lies between a `begin` and the `end` of the same name.
+/// `refuted` says whether propagation has refuted the position at once; then nothing is observed
+/// between the two.
+pub(crate) trait Observer {
+    /// The refutation of the board with these queens on its first rows begins.
+    fn begin_prefix(&mut self, _prefix: &[usize], _refuted: bool) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// The refutation of the prefix is complete.
+    fn end_prefix(&mut self, _prefix: &[usize], _refuted: bool) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// A queen was placed on `square`, and is to be refuted.
+    fn begin_queen(&mut self, _square: usize, _refuted: bool) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// The queen on `square` is refuted.
+    fn end_queen(&mut self, _square: usize, _refuted: bool) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// A search of the position begins. All queens until its end belong to it.
+    fn begin_search(&mut self) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// The search has refuted the position.
+    fn end_search(&mut self) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// A dual bound is about to be added to the position. `y` has the multipliers by line, without
+    /// the rows, as they were read.
+    fn dual_bound(
+        &mut self,
+        _position: &Position,
+        _y: &[i64],
+        _knapsacks: bool,
+    ) -> Result<(), ProofError> {
+        Ok(())
+    }
+}
+
+/// The observer that ignores everything.
+impl Observer for () {}
