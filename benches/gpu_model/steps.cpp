@@ -4,7 +4,8 @@
 //
 // With the argument `check` it counts placements, too, and prints their weighted sum.
 // The other argument is the capacity of a workgroup in states. A third one is the probability with
-// which a list of the last filtering row is counted (the others stand for those left out).
+// which a list of the last filtering row is counted (the others stand for those left out), written
+// with a point. `dump=FILE` writes lists with their completions and counts for cuda/leaf.cu.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +29,7 @@ static u32 n, family[100];
 static bool check;
 static u64 capacity = 1 << 18;
 static double chance = 1;
+static FILE *dump;
 static std::mt19937_64 generator(1);
 static std::map<std::string, double> totals;
 // Bytes that are read from lists, by the logarithm of the list's size in bytes.
@@ -158,8 +160,23 @@ static u32 columns_hit(u64 completion, int outer, u32 first_row, const std::vect
     return left;
 }
 
+// Writes a list, its test and its completions; see `Call` in cuda/leaf.cu.
+static void dump_call(u32 first_row, const std::vector<u32> &columns, u32 left, u32 right,
+                      const std::vector<State> &list, const Program &program, u64 expected) {
+    u32 head[7] = {(u32)list.size(), (u32)program.completions.size(), (u32)expected,
+                   (u32)(expected >> 32), left, right, first_row};
+    fwrite(head, 4, 7, dump);
+    fwrite(columns.data(), 4, 8, dump);
+    fwrite(list.data(), 8, list.size(), dump);
+    for (u64 completion : program.completions) {
+        u32 ranks = completion;
+        fwrite(&ranks, 4, 1, dump);
+    }
+}
+
 static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
-                        const std::vector<State> &list, const std::vector<char> &kept, double weight) {
+                        const std::vector<State> &list, const std::vector<char> &kept, double weight,
+                        u32 test_left, u32 test_right) {
     for (int part = 0; part < 3; part++) {
         u32 ranks = part == 0 ? 0xff : part == 1 ? 0x0f : 0xf0;
         Program program = make_program(outer, first_row, free, right, left, ranks);
@@ -207,13 +224,17 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
         add("pairs", (double)rounds * pairs);
         add("tests in rounds", end);
         bytes_by_size[size_class(end)] += scale * end * 8;
-        if (check) {
+        if (check || dump) {
             std::vector<u32> columns;
             for (u32 a = free; a; a &= a - 1) columns.push_back(__builtin_ctz(a));
+            u64 found = 0;
             for (u64 completion : program.completions) {
                 u32 y, x = columns_hit(completion, outer, first_row, columns, y);
-                for (u64 i = 0; i < end; i++) placements += weight * (kept[i] && !(list[i].x & x) && !(list[i].y & y));
+                for (u64 i = 0; i < end; i++) found += kept[i] && !(list[i].x & x) && !(list[i].y & y);
             }
+            placements += weight * found;
+            if (dump && fits && !part && outer == 8)
+                dump_call(first_row, columns, test_left, test_right, list, program, found);
         }
         if (fits && !part) return true;
     }
@@ -243,7 +264,7 @@ static bool count_rows(u32 row, u32 free, u32 right, u32 left, const std::vector
         u32 next_free = free & ~queen, next_right = (right | queen) << 1, next_left = (left | queen) >> 1;
         bool fits = true;
         if (last) {
-            fits = count_outer(outer, row + 1, next_free, next_right, next_left, list, kept, weight);
+            fits = count_outer(outer, row + 1, next_free, next_right, next_left, list, kept, weight, x, y);
         } else {
             add("filters", 1);
             add("filter batches", (list.size() + 8 * LANES - 1) / (8 * LANES));
@@ -285,12 +306,16 @@ static void count_item(const Item &item) {
 int main(int count, char **arguments) {
     for (int i = 1; i < count; i++) {
         if (!strcmp(arguments[i], "check")) check = true;
+        else if (!strncmp(arguments[i], "dump=", 5)) dump = fopen(arguments[i] + 5, "wb");
         else if (strchr(arguments[i], '.')) chance = atof(arguments[i]);
         else capacity = strtoull(arguments[i], nullptr, 10);
     }
     std::string word;
     while (std::cin >> word) {
-        if (word == "board") std::cin >> n;
+        if (word == "board") {
+            std::cin >> n;
+            if (dump) fwrite(&n, 4, 1, dump);
+        }
         if (word == "family") for (u32 &w : family) std::cin >> w;
         if (word == "set") {
             Item item;
