@@ -4,6 +4,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 scratch=${1:-$(mktemp -d)}
+mkdir -p "$scratch"
 g++ -O2 -std=c++17 -o "$scratch/steps" steps.cpp
 
 # All sets of a small board: the counts are those of the published sequence.
