@@ -87,7 +87,7 @@ loader() {
     mkdir -p "$to/loader"
     cp --dereference "$dir/libvulkan.so.1" "$to/loader/"
   fi
-  found=$(find "$to/loader" -name libvulkan.so.1 2>/dev/null | head -n 1)
+  found=$(find "$to/loader" -name libvulkan.so.1 2>/dev/null | head -n 1) || true
   if [[ -n $found ]]; then
     LD_LIBRARY_PATH=$(dirname "$found")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
@@ -114,8 +114,10 @@ manifest() {
   fi
 }
 
-# Whether a step has failed, and the result of each step.
+# Whether a step has failed, and the result of each step; what is removed and ended in the end.
 failed=0
+programs=""
+watcher=""
 summary=""
 
 # Runs a step, given its name, its time limit in seconds and its command. The log has the command, its
@@ -202,14 +204,13 @@ watch_clocks() {
 }
 
 run() {
-  local dir arguments programs sizes
+  local dir arguments sizes
   dir=$(cd "$1" && pwd)
   mkdir -p "$2"
   out=$(cd "$2" && pwd)
   read -ra arguments <<<"${BENCH_ARGUMENTS:-}"
   read -ra sizes <<<"${COUNT_SIZES:-18 20}"
   programs=$(mktemp -d)
-  watcher=""
   trap 'rm -rf "$programs"; if [[ -n $watcher ]]; then kill "$watcher" 2>/dev/null || true; fi' EXIT
   unpack "$dir" "$programs"
   loader "$dir" "$programs" >"$out/loader.log"
