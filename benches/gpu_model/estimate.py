@@ -1,0 +1,238 @@
+"""Prints estimates of the time of a board on GPUs that were not measured: see README.md.
+
+python estimate.py COUNTS_DIR OUT_DIR ESTIMATES_CSV
+
+COUNTS_DIR has CAPACITY/N.csv, the output of steps.cpp for a capacity of workgroups in states.
+"""
+
+import csv
+import pathlib
+import sys
+from collections import Counter
+
+import sass
+import translate
+from simulate import clocks, memory_clocks
+
+# Name, multiprocessors, clock in Hz, bytes a second of its memory, bytes of its second cache.
+GPUS = [("H200", 132, 1.8e9, 4.8e12, 50e6), ("H100", 132, 1.7e9, 3.35e12, 50e6)]
+SHARED_BYTES = 227 * 1024
+SOLUTIONS = {18: 666090624, 20: 39029188884, 22: 2691008701644, 24: 227514171973736,
+             27: 234907967154122528}
+# The search: turns a solution, and the share of groups of turns in which a lane begins a state
+# (of sampled boards, by an earlier simulation; those of 24 and 27 are extrapolated).
+TURNS = {20: (9.3, 0.75), 22: (10.2, 0.45), 24: (11.0, 0.3), 27: (12.0, 0.2)}
+# The shares of turns without masks, with one gate, and with masks (even boards).
+VARIANTS = [({}, 0.65), ({"GATED": 1}, 0.28), ({"GENERAL": 1}, 0.07)]
+# The states of a workgroup in `src/kernel/gpu/sets/backend.rs`.
+DEFAULT_CAPACITY = "262144"
+# Latencies of a read from the first cache and from the second one.
+NEAR, FAR = 35, 260
+
+
+def phase(code, loop):
+    """Returns the function of the entry's that a loop belongs to."""
+    names = Counter(code.instructions[i].functions[-3] for i in loop.own()
+                    if len(code.instructions[i].functions) >= 3)
+    return names.most_common(1)[0][0] if names else ""
+
+
+def functions(code, loop):
+    return {name for i in loop.own() for name in code.instructions[i].functions}
+
+
+def hot_loops(code):
+    """Finds the loops of the shader of column sets. Returns the positions of what one iteration
+    executes, by the name of the count in steps.cpp."""
+    found = {}
+    of = {}
+    for loop in code.loops:
+        of.setdefault(phase(code, loop), []).append(loop)
+
+    def flat(loop, times):
+        """The loop's own instructions, and those of inner loops, each `times` times."""
+        body = loop.own()
+        for inner in loop.inner:
+            body = body + inner.own() * times
+        return body
+
+    lists = [loop for loop in of["list_set"] if "place_below" in functions(code, loop)]
+    found["list iterations"] = [loop for loop in lists if not loop.inner][0].own()
+    outer = [loop for loop in lists if loop.inner][0]
+    found["list steps"] = outer.own() * 2
+    programs = [loop for loop in of["list_completions"]
+                if not loop.inner and "with_completion" in functions(code, loop)]
+    found["program iterations"] = programs[0].own()
+    finish = sorted(of["finish_program"], key=lambda loop: len(loop.own()))
+    found["record steps, short"] = finish[0].own()
+    found["record steps, long"] = finish[-1].own()
+    counts = of["count_states"]
+    records = [loop for loop in counts if not loop.inner and "inner_of" in functions(code, loop)]
+    records.sort(key=lambda loop: sum(code.instructions[i].name.startswith("LDS")
+                                      for i in loop.own()))
+    short, long = records[0], records[-1]
+    found["records, short"], found["records, long"] = short.own(), long.own()
+    rounds = [loop for loop in counts if short in loop.inner][0]
+    batch = [loop for loop in rounds.inner
+             if any("is_kept" in functions(code, part) for part in [loop, *loop.inner])]
+    batch = max(batch, key=lambda loop: loop.last - loop.first)
+    found["batches in rounds"] = flat(batch, 8)
+    # The squares of the first rows, if the compiler left a loop of four.
+    rows = [loop for loop in rounds.inner
+            if "row_squares" in functions(code, loop) and loop not in (short, long)]
+    found["rounds"] = rounds.own() + [i for loop in rows for i in loop.own()] * 4
+    filters = of["filter_list"]
+    biggest = max(filters, key=lambda loop: loop.last - loop.first)
+    found["filter batches"] = flat(biggest, 8)
+    return found
+
+
+def read_counts(path):
+    with open(path, newline="") as file:
+        return {name: float(value) for *names, value in csv.reader(file)
+                for name in [",".join(names)]}
+
+
+class Sets:
+    """The shader of column sets, compiled."""
+
+    def __init__(self, out, arch, **options):
+        cubin, self.resources = translate.build(
+            "column_sets", "count_sets", {"LANES": 32}, 32, arch, out, **options)
+        self.code = sass.read(cubin)
+        self.loops = hot_loops(self.code)
+        self.warps = min(32, SHARED_BYTES // (self.resources["shared"] + 1024))
+
+    def rows(self, counts):
+        """Returns for each loop: iterations, instructions of each pipe, memory clocks and simulated
+        clocks of an iteration with records near and far."""
+        rows = []
+        for name, positions in self.loops.items():
+            body = [self.code.instructions[i] for i in positions]
+            loads = 8 * counts["batches in rounds"]
+            lines = counts["lines read in rounds"] / loads if name == "batches in rounds" else \
+                2.0 if name == "filter batches" else 1.0
+            if name == "rounds":
+                # Of the stores of pairs, only those of used pairs are made.
+                pairs = [i for i in body if i.pipe == "shared" and i.name.startswith("STS")
+                         and "put_pairs" in i.functions]
+                share = counts["pairs"] / counts["rounds"] / len(pairs)
+                skipped = set(id(i) for number, i in enumerate(pairs)
+                              if int(number * share) == int((number + 1) * share))
+            else:
+                skipped = set()
+            executed = [i for i in body if id(i) not in skipped]
+            pipes = Counter(i.pipe for i in body)
+            memory = sum(memory_clocks(i, lines) for i in executed)
+            # A compiler may make several iterations one: a record has 8 or 16 planes.
+            reads = sum(i.name.startswith("LDS") for i in body)
+            unrolled = {"records, short": reads // 8, "records, long": reads // 16}.get(name, 1)
+            simulated = [clocks(executed, self.warps, latency, lines)
+                         for latency in ((600, 600) if lines > 1.5 else (NEAR, FAR))]
+            rows.append((name, counts.get(name, 0) / unrolled, len(body), pipes, memory, simulated))
+        return rows
+
+
+def print_sets(title, sets, n, counts):
+    per = 1024 / counts["states"]
+    print(f"\n{title}, n = {n}: clocks of a multiprocessor for 1,024 counted states")
+    print(f"{sets.resources}, {sets.warps} warps a multiprocessor")
+    print("loop                   iterations  instr.  issue    ALU    FMA  memory   POPC  simulated")
+    sums = [0.0] * 7
+    for name, count, length, pipes, memory, simulated in sets.rows(counts):
+        values = [length / 4, (pipes["alu"] + pipes["uniform"]) / 2, pipes["fma"] / 2, memory,
+                  pipes["popc"] * 2, *simulated]
+        values = [value * count * per for value in values]
+        sums = [a + b for a, b in zip(sums, values)]
+        print(f"{name:22} {count * per:10.3f} {length:7}"
+              + "".join(f" {value:6.0f}" for value in values[:5])
+              + f"  {values[5]:.0f} to {values[6]:.0f}")
+    print(f"{'sum':41}" + "".join(f" {value:6.0f}" for value in sums[:5])
+          + f"  {sums[5]:.0f} to {sums[6]:.0f}")
+    return sums[5] / 1024, sums[6] / 1024
+
+
+def bytes_of_memory(counts, cache, warps, processors):
+    """Returns the bytes of lists that do not stay in the second cache: those of lists of which all
+    workgroups at once need more than it has; and what is written."""
+    total = counts.get("states written", 0) * 8 + counts["states listed"] * 8
+    for name, value in counts.items():
+        if name.startswith("bytes read from lists below 2^"):
+            size = 2 ** int(name.split("^")[1])
+            if size * 0.75 * warps * processors > cache:
+                total += value
+    return total
+
+
+def search_clocks(out, arch, n):
+    """Returns the clocks of a multiprocessor for a turn of 32 lanes, by the ALU and by issue."""
+    turns, begins = TURNS[n]
+    alu = issue = 0.0
+    for overrides, share in VARIANTS:
+        cubin, _ = translate.build("search", "search", {"DEPTH": n - 8, **overrides}, 64, arch,
+                                   out / "search")
+        code = sass.read(cubin)
+        loop = max(code.loops, key=lambda loop: len(loop.own()))
+        for i in loop.own():
+            instruction = code.instructions[i]
+            # A state is begun in some groups; its sums are moved to a slot rarely.
+            if {"settle", "flush", "take"} & set(instruction.functions):
+                weight = 0.02
+            else:
+                weight = begins if "begin" in instruction.functions else 1.0
+            issue += share * weight / 4 / 4
+            if instruction.pipe in ("alu", "uniform"):
+                alu += share * weight / 2 / 4
+    return turns, alu, issue
+
+
+def print_seconds(title, seconds, boards):
+    print(f"\n{title}: seconds; processors (with records in the first cache, in the second), and "
+          "memory; the greater of both counts")
+    for name, *_ in GPUS:
+        for n in boards:
+            busy, memory = seconds[name, n]
+            print(f"{name} n = {n}: processors {busy[0]:.3g} to {busy[1]:.3g}, memory {memory:.3g}")
+        busy, memory = seconds[name, max(boards)]
+        more = SOLUTIONS[27] / SOLUTIONS[max(boards)]
+        print(f"{name} n = 27, by the ratio of solutions to n = {max(boards)}: processors "
+              f"{busy[0] * more:.2g} to {busy[1] * more:.2g}, memory {memory * more:.2g}")
+
+
+def main():
+    counts_dir, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    lines = ["gpu,n,subproblems,low_s,high_s"]
+    print("ESTIMATES from compilers, counts and a simulation. Nothing here was measured on a GPU.")
+    kinds = [("the shader as it is", {}), ("the same without bounds of loops", {"bounded": False})]
+    for kind, options in kinds:
+        sets = Sets(out / kind.replace(" ", "_"), "sm_90", **options)
+        for folder in sorted(counts_dir.iterdir(), key=lambda folder: int(folder.name)):
+            boards = {n: read_counts(folder / f"{n}.csv") for n in (18, 20, 22, 24)
+                      if (folder / f"{n}.csv").exists()
+                      and "states," in (folder / f"{n}.csv").read_text()}
+            title = f"{kind}, {folder.name} states a workgroup"
+            seconds = {}
+            for n, counts in boards.items():
+                per_state = print_sets(title, sets, n, counts)
+                for name, processors, clock, rate, cache in GPUS:
+                    busy = [value * counts["states"] / processors / clock for value in per_state]
+                    memory = bytes_of_memory(counts, cache, sets.warps, processors) / rate
+                    seconds[name, n] = (busy, memory)
+                    if not options and folder.name == DEFAULT_CAPACITY:
+                        low, high = (max(value, memory) for value in busy)
+                        lines.append(f"{name},{n},column-sets,{low:.3g},{high:.3g}")
+            print_seconds(title, seconds, boards)
+    print("\nthe search: clocks of a multiprocessor for a turn of 32 lanes, seconds at 85 % of them")
+    for n in TURNS:
+        turns, alu, issue = search_clocks(out, "sm_90", n)
+        for name, processors, clock, _, _ in GPUS:
+            busy = max(alu, issue) / 32 * turns * SOLUTIONS[n] / processors / clock / 0.85
+            print(f"{name} n = {n}: {turns} turns a solution, ALU {alu:.1f}, issue {issue:.1f}: "
+                  f"{busy:.3g} s")
+            # Other parts of a turn, and the clock, are uncertain by about this much.
+            lines.append(f"{name},{n},prefixes,{busy * 0.85:.3g},{busy * 1.2:.3g}")
+    pathlib.Path(sys.argv[3]).write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

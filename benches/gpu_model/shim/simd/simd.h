@@ -1,0 +1,1 @@
+// Metal has this header; nothing of it is needed.

@@ -1,0 +1,330 @@
+// Counts what a warp of 32 lanes does to count column sets (see shaders/column_sets/): iterations of
+// each loop, states, records, planes, bytes. Reads the output of sample_sets.py and prints totals,
+// scaled to the whole board. A warp makes an iteration if any lane does.
+//
+// With the argument `check` it counts placements, too, and prints their weighted sum.
+// The other argument is the capacity of a workgroup in states. A third one is the probability with
+// which a list of the last filtering row is counted (the others stand for those left out), written
+// with a point. `dump=FILE` writes lists with their completions and counts for cuda/leaf.cu.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+struct State { u32 x, y; };
+struct Item { u32 upper, lower, first[2]; double weight, stands_for; };
+struct Below { u32 free, right, left, x, y, rule; };
+
+constexpr int LANES = 32, OUTER = 8, MOST_PAIRS = 95, MOST_RECORDS = 2048;
+static u32 n, family[100];
+static bool check;
+static u64 capacity = 1 << 18;
+static double chance = 1;
+static FILE *dump;
+static std::mt19937_64 generator(1);
+static std::map<std::string, double> totals;
+// Bytes that are read from lists, by the logarithm of the list's size in bytes.
+static double bytes_by_size[40];
+static double scale, placements;
+
+static void add(const char *name, double value) { totals[name] += scale * value; }
+static int size_class(u64 states) { return 64 - __builtin_clzll(states * 8); }
+
+// LIST. Returns the iterations of the lane's loop.
+static bool place(Below &at, u32 row, u32 queen) {
+    u32 column = __builtin_ctz(queen), gap = family[2];
+    if ((at.rule >> 1 & 31) == column) {
+        u32 group = at.rule & 0x10000 ? row + 1 : row >= (at.rule >> 6 & 31) ? at.rule >> 11 & 31 : 0;
+        at.rule = (at.rule & 0xfffff) | 31 << 1 | group << 20;
+        if (group == 16) return false;
+    }
+    at.free &= ~queen;
+    at.right = (at.right | queen) << 1;
+    at.left = (at.left | queen) >> 1;
+    at.x |= queen >> (row + gap);
+    at.y |= queen << (row + gap) & ((1u << n) - 1);
+    return true;
+}
+
+static u64 list_below(const Below &at, u32 row, std::vector<State> &states) {
+    u32 open = at.free & ~at.right & ~at.left & family[4 + row];
+    u64 iterations = 1;
+    for (; open; open &= open - 1) {
+        iterations++;
+        Below next = at;
+        if (!place(next, row, open & -open)) continue;
+        if (row + 1 == family[0])
+            states.push_back({next.x | next.rule >> 20 << 28, next.y | next.rule << 31});
+        else
+            iterations += list_below(next, row + 1, states);
+    }
+    return iterations;
+}
+
+static bool list_set(const Item &item, std::vector<State> &states) {
+    std::vector<u64> iterations(LANES);
+    u64 triple = 0, of_warp = 0, busy = 0;
+    auto end_of_step = [&] {
+        of_warp += *std::max_element(iterations.begin(), iterations.end());
+        for (u64 &i : iterations) busy += i, i = 0;
+    };
+    u32 first = item.first[0] & item.lower & family[4], second = item.lower & item.first[1] & family[5];
+    u64 steps = 0;
+    for (u32 a = first; a; a &= a - 1)
+        for (u32 b = second; b; b &= b - 1)
+            for (u32 c = item.lower; c; c &= c - 1, triple++) {
+                if (triple % LANES == 0) end_of_step(), steps++;
+                u32 queens[3] = {a & -a, b & -b, c & -c};
+                Below at = {item.lower, 0, 0, 0, 0, family[36 + __builtin_ctz(a)]};
+                bool open = true;
+                for (int row = 0; row < 3 && open; row++) {
+                    u32 free = row ? at.free & ~at.right & ~at.left & family[4 + row] : at.free;
+                    open = (free & queens[row]) && place(at, row, queens[row]);
+                }
+                if (open) iterations[triple % LANES] = list_below(at, 3, states);
+            }
+    end_of_step();
+    add("list steps", steps);
+    add("list iterations", of_warp);
+    add("list iterations of lanes", busy);
+    add("states listed", states.size());
+    return states.size() <= capacity;
+}
+
+// The outer rows.
+struct Program {
+    std::vector<u64> completions;
+    u32 shorts, longs;
+    std::set<u32> pairs[2];
+};
+
+static void complete(int row, int outer, u32 first_row, u32 all, u32 free, u32 right, u32 left, u64 code,
+                     u32 of_row_4, u64 *iterations, Program &program) {
+    u32 open = free & ~right & ~left & family[20 + first_row + row];
+    if (row >= 2) ++*iterations;
+    for (; open; open &= open - 1) {
+        u32 queen = open & -open, rank = __builtin_popcount(all & (queen - 1));
+        if (row == 4 && !(of_row_4 >> rank & 1)) continue;
+        u64 *lane = row < 2 ? iterations + (code & 15) * 8 * (row == 1) + rank * (row ? 1 : 0) : iterations;
+        if (row >= 2) ++*iterations;
+        u64 next = code | (u64)rank << 4 * row;
+        if (row + 1 == outer) program.completions.push_back(next);
+        else complete(row + 1, outer, first_row, all, free & ~queen, (right | queen) << 1,
+                      (left | queen) >> 1, next, of_row_4, lane, program);
+    }
+}
+
+static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 left, u32 of_row_4) {
+    Program program = {};
+    u64 iterations[64] = {};
+    complete(0, outer, first_row, free, free, right, left, 0, of_row_4, iterations, program);
+    u64 of_warp = *std::max_element(iterations, iterations + 32) + *std::max_element(iterations + 32, iterations + 64);
+    u64 of_lanes = 0;
+    for (u64 i : iterations) of_lanes += i;
+    std::map<u32, u32> inner;
+    for (u64 c : program.completions) {
+        inner[c & 0xffff]++;
+        // The rows that there are not have any two different columns.
+        u32 five = outer > 5 ? c >> 20 & 15 : (c >> 16 & 15) == 0;
+        u32 seven = outer > 7 ? c >> 28 & 15 : (c >> 24 & 15) == 0;
+        program.pairs[0].insert((c >> 16 & 15) | five << 4);
+        program.pairs[1].insert((c >> 24 & 15) | seven << 4);
+    }
+    for (auto [_, count] : inner) {
+        program.longs += count / 6 + (count % 6 > 2);
+        program.shorts += count % 6 == 1 || count % 6 == 2;
+    }
+    add("programs", 1);
+    add("program iterations", of_warp);
+    add("program iterations of lanes", of_lanes);
+    return program;
+}
+
+static u32 columns_hit(u64 completion, int outer, u32 first_row, const std::vector<u32> &columns, u32 &right) {
+    u32 left = 0;
+    right = 0;
+    for (int i = 0; i < outer; i++) {
+        u32 column = columns[completion >> 4 * i & 15], row = first_row + i;
+        if (column + row < n) left |= 1u << (column + row);
+        if (column >= row) right |= 1u << (column - row);
+    }
+    return left;
+}
+
+// Writes a list, its test and its completions; see `Call` in cuda/leaf.cu.
+static void dump_call(u32 first_row, const std::vector<u32> &columns, u32 left, u32 right,
+                      const std::vector<State> &list, const Program &program, u64 expected) {
+    u32 head[7] = {(u32)list.size(), (u32)program.completions.size(), (u32)expected,
+                   (u32)(expected >> 32), left, right, first_row};
+    fwrite(head, 4, 7, dump);
+    fwrite(columns.data(), 4, 8, dump);
+    fwrite(list.data(), 8, list.size(), dump);
+    for (u64 completion : program.completions) {
+        u32 ranks = completion;
+        fwrite(&ranks, 4, 1, dump);
+    }
+}
+
+static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
+                        const std::vector<State> &list, const std::vector<char> &kept, double weight,
+                        u32 test_left, u32 test_right) {
+    for (int part = 0; part < 3; part++) {
+        u32 ranks = part == 0 ? 0xff : part == 1 ? 0x0f : 0xf0;
+        Program program = make_program(outer, first_row, free, right, left, ranks);
+        u32 pairs = program.pairs[0].size() + program.pairs[1].size();
+        bool fits = pairs <= MOST_PAIRS && program.shorts <= MOST_RECORDS && program.longs <= MOST_RECORDS;
+        if (!fits && part) return false;
+        if (!fits || program.completions.empty()) {
+            add(fits ? "empty programs" : "programs that do not fit", 1);
+            if (fits && !part) return true;
+            continue;
+        }
+        add("counted programs", 1);
+        add("record steps, short", (program.shorts + LANES - 1) / LANES);
+        add("record steps, long", (program.longs + LANES - 1) / LANES);
+        u64 next[LANES], rounds = 0, batches = 0, lines = 0, states = 0, end = list.size();
+        for (u64 i = 0; i < LANES; i++) next[i] = i;
+        for (bool any = true; any;) {
+            u32 count[LANES] = {};
+            for (bool reads = true; reads;) {
+                reads = false;
+                std::set<u64> of_load[8];
+                for (u64 lane = 0; lane < LANES; lane++) {
+                    if (count[lane] >= 32 || next[lane] >= end) continue;
+                    reads = true;
+                    u64 at = next[lane];
+                    for (int i = 0; i < 8 && at + i * LANES < end; i++) {
+                        of_load[i].insert((at + i * LANES) / 16);
+                        if (count[lane] < 32) next[lane] += LANES, count[lane] += kept[at + i * LANES];
+                    }
+                }
+                batches += reads;
+                for (auto &load : of_load) lines += load.size();
+            }
+            any = false;
+            for (u64 lane = 0; lane < LANES; lane++) states += count[lane], any |= next[lane] < end;
+            rounds++;
+        }
+        if (part < 2) add("states", states);
+        add("rounds", rounds);
+        add("batches in rounds", batches);
+        add("lines read in rounds", lines);
+        add("records, short", (double)rounds * program.shorts);
+        add("records, long", (double)rounds * program.longs);
+        add("completions times rounds", (double)rounds * program.completions.size());
+        add("pairs", (double)rounds * pairs);
+        add("tests in rounds", end);
+        bytes_by_size[size_class(end)] += scale * end * 8;
+        if (check || dump) {
+            std::vector<u32> columns;
+            for (u32 a = free; a; a &= a - 1) columns.push_back(__builtin_ctz(a));
+            u64 found = 0;
+            for (u64 completion : program.completions) {
+                u32 y, x = columns_hit(completion, outer, first_row, columns, y);
+                for (u64 i = 0; i < end; i++) found += kept[i] && !(list[i].x & x) && !(list[i].y & y);
+            }
+            placements += weight * found;
+            if (dump && fits && !part && outer == 8)
+                dump_call(first_row, columns, test_left, test_right, list, program, found);
+        }
+        if (fits && !part) return true;
+    }
+    return true;
+}
+
+// Counts the rows from `row` on. Returns false if a list does not fit.
+static bool count_rows(u32 row, u32 free, u32 right, u32 left, const std::vector<State> &list, u64 used, double weight) {
+    u32 rows = family[1], outer = std::min<u32>(OUTER, rows - 1);
+    for (u32 open = free & ~right & ~left & family[20 + row]; open; open &= open - 1) {
+        u32 queen = open & -open, column = __builtin_ctz(queen);
+        u32 x = column + row < n ? queen << row : 0, y = queen >> row;
+        u32 rule = row ? 2 : family[68 + column], side = rule & 3, limit = rule >> 2;
+        bool last = row + 1 + outer == rows;
+        double before = scale;
+        if (last && chance < 1) {
+            if (std::uniform_real_distribution<>()(generator) >= chance) continue;
+            scale /= chance;
+        }
+        std::vector<char> kept(list.size());
+        std::vector<State> after;
+        for (u64 i = 0; i < list.size(); i++) {
+            State s = list[i];
+            kept[i] = !(s.x & x || s.y & y) && !(s.y >> 31 == side && s.x >> 28 >= limit);
+            if (kept[i] && !last) after.push_back(s);
+        }
+        u32 next_free = free & ~queen, next_right = (right | queen) << 1, next_left = (left | queen) >> 1;
+        bool fits = true;
+        if (last) {
+            fits = count_outer(outer, row + 1, next_free, next_right, next_left, list, kept, weight, x, y);
+        } else {
+            add("filters", 1);
+            add("filter batches", (list.size() + 8 * LANES - 1) / (8 * LANES));
+            add("tests in filters", list.size());
+            add("states written", after.size());
+            bytes_by_size[size_class(list.size())] += scale * list.size() * 8;
+            fits = used + after.size() <= capacity;
+            if (fits && !after.empty())
+                fits = count_rows(row + 1, next_free, next_right, next_left, after, used + after.size(), weight);
+        }
+        scale = before;
+        if (!fits) return false;
+    }
+    return true;
+}
+
+// What is counted of a set that does not fit is thrown away, but the work was done.
+static void count_item(const Item &item) {
+    std::vector<State> states;
+    double before = placements;
+    add("items", 1);
+    if (list_set(item, states) &&
+        (states.empty() || count_rows(0, item.upper, 0, 0, states, states.size(), item.weight)))
+        return;
+    placements = before;
+    add("items that do not fit", 1);
+    for (int row = 0; row < 2; row++)
+        if (__builtin_popcount(item.first[row]) > 1) {
+            for (u32 a = item.first[row]; a; a &= a - 1) {
+                Item part = item;
+                part.first[row] = a & -a;
+                count_item(part);
+            }
+            return;
+        }
+    add("items for the CPU", 1);
+}
+
+int main(int count, char **arguments) {
+    for (int i = 1; i < count; i++) {
+        if (!strcmp(arguments[i], "check")) check = true;
+        else if (!strncmp(arguments[i], "dump=", 5)) dump = fopen(arguments[i] + 5, "wb");
+        else if (strchr(arguments[i], '.')) chance = atof(arguments[i]);
+        else capacity = strtoull(arguments[i], nullptr, 10);
+    }
+    std::string word;
+    while (std::cin >> word) {
+        if (word == "board") {
+            std::cin >> n;
+            if (dump) fwrite(&n, 4, 1, dump);
+        }
+        if (word == "family") for (u32 &w : family) std::cin >> w;
+        if (word == "set") {
+            Item item;
+            std::cin >> item.upper >> item.lower >> item.first[0] >> item.first[1] >> item.weight >> item.stands_for;
+            scale = item.stands_for;
+            count_item(item);
+        }
+    }
+    for (auto &[name, value] : totals) printf("%s,%.6g\n", name.c_str(), value);
+    for (int i = 0; i < 40; i++) if (bytes_by_size[i]) printf("bytes read from lists below 2^%d,%.6g\n", i, bytes_by_size[i]);
+    if (check) printf("placements,%.0f\n", placements);
+}
