@@ -151,35 +151,66 @@ fn is_kept(state: vec2<u32>) -> bool {
     return meets == 0u && !refused && state.x != PADDING;
 }
 
-// Copies the states that do not meet the step's queen behind the list.
+// Returns a state of the list that ends before `end`, or padding.
+fn state_at(base: u32, at: u32, end: u32) -> vec2<u32> {
+    var state = vec2<u32>(PADDING, 0u);
+    if (at < end) {
+        state = states[base + at];
+    }
+    return state;
+}
+
+// Returns the mark of a state, 0 for padding.
+fn mark_unless_padding(state: vec2<u32>) -> u32 {
+    return select(0u, mark_of(state), state.x != PADDING);
+}
+
+fn one_if_kept(state: vec2<u32>) -> u32 {
+    return select(0u, 1u, is_kept(state));
+}
+
+// Writes a state that is kept to `to`. Returns the place behind it.
+fn put_kept(state: vec2<u32>, base: u32, to: u32, kept: ptr<function, u32>) -> u32 {
+    if (!is_kept(state)) {
+        return to;
+    }
+    if (to < params.capacity) {
+        states[base + to] = state;
+    }
+    *kept += mark_of(state);
+    return to + 1u;
+}
+
+// Copies the states that do not meet the step's queen behind the list. Each lane has eight states at
+// once; a loop over them would not be unrolled by all drivers.
 fn filter_list() {
     let base = group * params.capacity;
     let end = step.start + step.count;
     var seen = 0u;
     var kept = 0u;
     for (var at = step.start + lane; at < end; at += 8u * LANES) {
-        var some: array<vec2<u32>, 8>;
-        for (var i = 0u; i < 8u; i++) {
-            some[i] = vec2<u32>(PADDING, 0u);
-            if (at + i * LANES < end) {
-                some[i] = states[base + at + i * LANES];
-                seen += mark_of(some[i]);
-            }
-        }
-        var count = 0u;
-        for (var i = 0u; i < 8u; i++) {
-            count += select(0u, 1u, is_kept(some[i]));
-        }
+        let a = state_at(base, at, end);
+        let b = state_at(base, at + LANES, end);
+        let c = state_at(base, at + 2u * LANES, end);
+        let d = state_at(base, at + 3u * LANES, end);
+        let e = state_at(base, at + 4u * LANES, end);
+        let f = state_at(base, at + 5u * LANES, end);
+        let g = state_at(base, at + 6u * LANES, end);
+        let h = state_at(base, at + 7u * LANES, end);
+        seen += mark_unless_padding(a) + mark_unless_padding(b) + mark_unless_padding(c)
+            + mark_unless_padding(d) + mark_unless_padding(e) + mark_unless_padding(f)
+            + mark_unless_padding(g) + mark_unless_padding(h);
+        let count = one_if_kept(a) + one_if_kept(b) + one_if_kept(c) + one_if_kept(d)
+            + one_if_kept(e) + one_if_kept(f) + one_if_kept(g) + one_if_kept(h);
         var to = end + atomicAdd(&kept_count, count);
-        for (var i = 0u; i < 8u; i++) {
-            if (is_kept(some[i])) {
-                if (to < params.capacity) {
-                    states[base + to] = some[i];
-                }
-                kept += mark_of(some[i]);
-                to += 1u;
-            }
-        }
+        to = put_kept(a, base, to, &kept);
+        to = put_kept(b, base, to, &kept);
+        to = put_kept(c, base, to, &kept);
+        to = put_kept(d, base, to, &kept);
+        to = put_kept(e, base, to, &kept);
+        to = put_kept(f, base, to, &kept);
+        to = put_kept(g, base, to, &kept);
+        to = put_kept(h, base, to, &kept);
     }
     atomicAdd(&kept_mark, kept);
     atomicAdd(&seen_mark, seen);

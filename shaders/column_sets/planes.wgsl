@@ -163,6 +163,23 @@ fn high_pairs(word: u32) -> u32 {
     return planes[plane((word >> 16u) & 0xffu)] & planes[plane(word >> 24u)];
 }
 
+// Takes a state of the list to the planes if there is room, and if it does not meet the step's queen.
+// Returns the next place of this lane: behind the state if there was one and room for it.
+fn take_state(
+    state: vec2<u32>, at: u32, count: ptr<function, u32>, seen: ptr<function, u32>,
+) -> u32 {
+    if (*count == 32u || at >= step.count) {
+        return at;
+    }
+    *seen += mark_of(state);
+    if (is_kept(state)) {
+        planes[plane(LEFT + *count)] = state.x;
+        planes[plane(RIGHT + *count)] = state.y;
+        *count += 1u;
+    }
+    return at + LANES;
+}
+
 // Counts the program's completions over the states of the list that do not meet the step's queen.
 fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
     let base = group * params.capacity + step.start;
@@ -183,26 +200,23 @@ fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
     while (next < step.count) {
         var count = 0u;
         while (count < 32u && next < step.count) {
-            var some: array<vec2<u32>, 8>;
-            for (var i = 0u; i < 8u; i++) {
-                some[i] = vec2<u32>(PADDING, 0u);
-                if (next + i * LANES < step.count) {
-                    some[i] = states[base + next + i * LANES];
-                }
-            }
-            var read = 0u;
-            for (var i = 0u; i < 8u; i++) {
-                if (count < 32u && next + i * LANES < step.count) {
-                    read += LANES;
-                    seen += mark_of(some[i]);
-                    if (is_kept(some[i])) {
-                        planes[plane(LEFT + count)] = some[i].x;
-                        planes[plane(RIGHT + count)] = some[i].y;
-                        count += 1u;
-                    }
-                }
-            }
-            next += read;
+            let end = step.count;
+            let a = state_at(base, next, end);
+            let b = state_at(base, next + LANES, end);
+            let c = state_at(base, next + 2u * LANES, end);
+            let d = state_at(base, next + 3u * LANES, end);
+            let e = state_at(base, next + 4u * LANES, end);
+            let f = state_at(base, next + 5u * LANES, end);
+            let g = state_at(base, next + 6u * LANES, end);
+            let h = state_at(base, next + 7u * LANES, end);
+            next = take_state(a, next, &count, &seen);
+            next = take_state(b, next, &count, &seen);
+            next = take_state(c, next, &count, &seen);
+            next = take_state(d, next, &count, &seen);
+            next = take_state(e, next, &count, &seen);
+            next = take_state(f, next, &count, &seen);
+            next = take_state(g, next, &count, &seen);
+            next = take_state(h, next, &count, &seen);
         }
         // The rest are states of the round before, which do not count.
         let valid = select((1u << count) - 1u, 0xffffffffu, count == 32u);

@@ -1,30 +1,29 @@
 //! `nqueens beautiful`.
 
 use std::fmt;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::atomic_file::{self, AtomicFile};
-use super::first::{board_size, interrupted};
-use super::max_work::{self, MaxWork, RESUME_HELP};
+use super::first::board_size;
+use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
+use super::output_file::OutputFile;
+use super::resume_file::ResumeFile;
 use super::solution_output::{Format, OutputArgs, draw, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::proof::beautiful::PartialProof;
-use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
+use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::report::counted;
 use crate::solver::beautiful::{
-    Exact, Query, Stage, all_equally_beautiful, resume, resume_most_beautiful,
+    Exact, Query, all_equally_beautiful, resume, resume_most_beautiful,
 };
 use crate::solver::ilp::most_beautiful;
-use crate::solver::{Answer, ResumeError, Unproven, Verdict};
+use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find a most beautiful solution, and prove that it is one.
 ///
@@ -126,10 +125,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         reject_flags_of_exact(args)?;
     }
     // Files that cannot be written are an error before the search, not after it.
-    let files = [&args.certificate, &args.svg, &args.png]
-        .map(|path| path.as_deref().map(begin).transpose());
-    let [certificate, svg, png] = files;
-    let (certificate, svg, png) = (certificate?, svg?, png?);
+    let certificate =
+        args.certificate.as_deref().map(|path| OutputFile::begin("certificate", path));
+    let certificate = certificate.transpose()?;
+    let picture = |path| OutputFile::begin("picture", path);
+    let svg = args.svg.as_deref().map(picture).transpose()?;
+    let png = args.png.as_deref().map(picture).transpose()?;
     let solver = match args.method {
         Method::Exact => None,
         Method::Ilp => Some(args.solver.solver(args.quiet)?),
@@ -167,16 +168,16 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     terminal.finish();
     let found = placement(args.n, args.method.name(), &answer)?;
     let mut certified = false;
-    if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
-        let written = file.finish_with(|out| out.write_all(proof));
+    if let (Some(file), Some(proof)) = (certificate, &proof) {
+        let written = file.finish(proof);
         certified = written.is_ok();
-        write_failure = written.err().map(|error| cannot_write(path, &error)).or(write_failure);
+        write_failure = written.err().or(write_failure);
     }
     if let Some(placement) = &found {
         for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
-            let Some((path, file)) = file else { continue };
+            let Some(file) = file else { continue };
             let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
-            write_failure = drawn.err().map(|error| cannot_write(path, &error)).or(write_failure);
+            write_failure = drawn.err().or(write_failure);
         }
     }
     let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
@@ -219,94 +220,24 @@ fn exactly(
     query: Query,
     terminal: &mut Terminal,
 ) -> Result<(Exact, Option<Failure>), Failure> {
-    let path = args.resume.as_deref();
-    let partial =
-        path.map(|path| read_partial_proof(path, &query, args, terminal)).transpose()?.flatten();
-    let mut proof_file = ProofFile { path, written: Instant::now(), failure: None };
-    let exact = resume_most_beautiful(query, partial, terminal, &mut |stage| {
-        proof_file.write_if_due(stage)
-    });
-    if let Some(state) = &exact.checkpoint {
-        proof_file.write(state);
-    }
-    Ok((exact, proof_file.failure))
-}
-
-/// Reads the partial proof of an earlier run from `path`; `None` if there is no such file.
-fn read_partial_proof(
-    path: &Path,
-    query: &Query,
-    args: &Args,
-    terminal: &Terminal,
-) -> Result<Option<PartialProof>, Failure> {
-    let failure = |error: &dyn fmt::Display| {
-        let message = format!("cannot resume from {}: {error}", path.display());
-        Failure { exit: Exit::File, message }
-    };
-    let bytes = match atomic_file::read(path, LARGEST_FILE) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // A file that cannot be written is an error before the search.
-            begin(path)?;
-            return Ok(None);
-        }
-        Err(error) => return Err(failure(&error)),
-    };
-    let is_over = || terminal.is_over();
-    let mut meter = args.max_work.meter().stopped_by(&is_over);
-    let partial = resume::read_within(query, &bytes, &mut meter).map_err(|error| match error {
-        ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
-            interrupted(path)
-        }
-        ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
-        error => failure(&error),
-    })?;
-    if !args.quiet {
+    let mut resume_file = ResumeFile::new(args.resume.as_deref());
+    let read = |bytes: &[u8], meter: &mut Meter<'_>| resume::read_within(&query, bytes, meter);
+    let partial = resume_file.read(args.max_work, terminal, read)?;
+    if let (Some(partial), false) = (&partial, args.quiet) {
         let levels = counted(partial.level as u128, "level");
-        note(&format!(
-            "{}: resuming after {levels} of cost, which were verified again",
-            path.display()
-        ));
+        resume_file.note_resumed(&format!("{levels} of cost"));
     }
-    Ok(Some(partial))
-}
-
-/// The minimum time between two writes of the file of `--resume`.
-const WRITE_EVERY: Duration = Duration::from_secs(2);
-
-/// The file of `--resume`.
-struct ProofFile<'a> {
-    path: Option<&'a Path>,
-    written: Instant,
-    failure: Option<Failure>,
-}
-
-impl ProofFile<'_> {
-    fn write_if_due(&mut self, stage: &Stage<'_>) {
-        if self.path.is_some() && self.written.elapsed() >= WRITE_EVERY {
-            self.write(&stage.checkpoint());
-        }
+    let mut exact = resume_most_beautiful(query, partial, terminal, &mut |stage| {
+        resume_file.write_if_due(|| stage.checkpoint())
+    });
+    if let Some(state) = exact.checkpoint.take() {
+        resume_file.write(|| state);
     }
-
-    fn write(&mut self, state: &[u8]) {
-        let Some(path) = self.path else { return };
-        let written =
-            AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
-        self.failure = written.err().map(|error| cannot_write(path, &error));
-        self.written = Instant::now();
-    }
+    Ok((exact, resume_file.into_failure()))
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
 }
 
 fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {

@@ -4,15 +4,14 @@ mod file;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 
 use file::{BenchFile, ContestantResult, Machine};
 
 use super::args::{OrAuto, board_size, or_auto, threads};
-use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
+use super::interrupt::Interrupt;
+use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
 use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
@@ -80,11 +79,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let machine = Machine::here(&devices);
     let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
-    let chart = args
-        .svg
-        .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
-    let chart = chart.transpose()?;
+    let begin = |path| OutputFile::begin("chart", path);
+    let chart = args.svg.as_deref().map(begin).transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
         let file = BenchFile {
@@ -99,16 +95,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             print(&comparison(&path.display().to_string(), file, &measured))?;
         }
     }
-    if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&chart_of(args.n, args.rounds, &measured))
-            .map_err(|error| cannot_write(path, &error))?;
+    if let Some(chart) = chart {
+        chart.finish(chart_of(args.n, args.rounds, &measured).as_bytes())?;
     }
     Ok(Exit::Done)
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("the chart {} cannot be written: {error}", path.display());
-    Failure { exit: Exit::File, message }
 }
 
 /// Returns the contestants: the textbook kernel first, and each kernel once.
@@ -177,21 +167,13 @@ fn measure(
     contestants: &mut [Contestant<'_>],
     rounds: NonZeroUsize,
 ) -> Result<Vec<Measurements>, BenchError> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let raise = Arc::clone(&interrupted);
-    if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
-        note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
-    }
+    let interrupt = Interrupt::listen();
     let bar = progress_bar();
     let measured = compare(contestants, rounds, |turn: &Turn<'_>| {
         // The fraction is between 0 and 1.
         bar.set_position((turn.fraction * STEPS as f64) as u64);
         bar.set_message(format!("round {} of {rounds}: {}, n = {}", turn.round, turn.name, turn.n));
-        if interrupted.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
     measured
@@ -328,6 +310,7 @@ fn chart_of(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;

@@ -2,16 +2,16 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
+use super::output_file::OutputFile;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
@@ -139,11 +139,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is an error before the comparison, not after it.
-    let chart = args
-        .svg
-        .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
-    let chart = chart.transpose()?;
+    let begin = |path| OutputFile::begin("chart", path);
+    let chart = args.svg.as_deref().map(begin).transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
@@ -174,8 +171,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         print(&text(&report))?;
     }
-    if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&chart_of(&report)).map_err(|error| cannot_write(path, &error))?;
+    if let Some(chart) = chart {
+        chart.finish(chart_of(&report).as_bytes())?;
     }
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
@@ -191,11 +188,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         });
     }
     Ok(Exit::Done)
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("the chart {} cannot be written: {error}", path.display());
-    Failure { exit: Exit::File, message }
 }
 
 fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::args::{Board, CpuArgs, OrAuto, or_auto};
 use super::deadline::{LimitArgs, Reached};
+use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
@@ -134,16 +135,13 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let counting = Arc::new(AtomicBool::new(false));
     let (raise, running) = (Arc::clone(&interrupted), Arc::clone(&counting));
-    let handler = ctrlc::set_handler(move || {
+    on_ctrl_c(move || {
         raise.store(true, Ordering::Relaxed);
         if !running.load(Ordering::Relaxed) {
             note("interrupted before the count started");
             std::process::exit(Exit::Interrupted as i32);
         }
     });
-    if let Err(error) = handler {
-        note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
-    }
     let subproblems = args.subproblems.0;
     let options = CountOptions { subproblems, ..args.cpu.options(args.device.clone()) };
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };

@@ -1,25 +1,25 @@
 //! `nqueens first`.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use super::atomic_file::{self, AtomicFile};
-use super::max_work::{self, MaxWork, RESUME_HELP};
+use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
+use super::output_file::OutputFile;
+use super::resume_file::ResumeFile;
 use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure, note};
+use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
-use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
+use crate::proof::{self, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
-use crate::solver::first::{self, Found, Options, Refutations, resume};
+use crate::solver::first::{self, Found, Options, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
-use crate::solver::{Answer, ResumeError, Unproven, Verdict};
+use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
 ///
@@ -116,9 +116,6 @@ fn prefix(text: &str) -> Result<Squares, String> {
 /// The largest board of these methods: its 0-1 integer program has 62,500 variables, far too many
 /// to solve.
 pub(super) const LARGEST: usize = 250;
-
-/// The minimum time between two writes of the file of `--resume`.
-const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// Parses the size of a board for the solvers.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
@@ -288,34 +285,30 @@ impl EngineArgs {
             ));
         }
         // A file that cannot be written is an error before the search, not after it.
+        let begin = |path| OutputFile::begin("certificate", path);
         let certificate = self.certificate.as_deref().map(begin).transpose()?;
-        let refuted = match self.resume.as_deref() {
-            Some(path) => self.read_refutations(path, n, quiet, terminal)?,
-            None => Refutations::new(),
-        };
+        let mut resume_file = ResumeFile::new(self.resume.as_deref());
+        let read = |bytes: &[u8], meter: &mut Meter<'_>| resume::read_within(n, bytes, meter);
+        let saved = resume_file.read(self.max_work, terminal, read)?;
+        if let (Some(refuted), false) = (&saved, quiet) {
+            resume_file.note_resumed(&counted(refuted.len() as u128, "refutation"));
+        }
+        let refuted = saved.unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or(cores, usize::from);
         let options = Options { threads, refuted, placed: problem.placed().to_vec() };
-        let mut refutation_file = RefutationFile {
-            path: self.resume.as_deref(),
-            n,
-            written: Instant::now(),
-            failure: None,
-        };
         let found = first::first_solution(n, options, terminal, &mut |refuted| {
-            refutation_file.write_if_due(refuted)
+            resume_file.write_if_due(|| resume::write(n, refuted))
         });
-        refutation_file.write(&found.refuted);
-        let mut unwritten = refutation_file.failure;
-        let Some((path, file)) = certificate.filter(|_| found.finished) else {
+        resume_file.write(|| resume::write(n, &found.refuted));
+        let unwritten = resume_file.into_failure();
+        let Some(file) = certificate.filter(|_| found.finished) else {
             return Ok((found.into(), unwritten));
         };
         match checked_certificate(n, &found, terminal)? {
             Some(certificate) => {
-                let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
-                let written = file.finish_with(write);
-                unwritten = written.err().map(|error| cannot_write(path, &error)).or(unwritten);
-                Ok((found.into(), unwritten))
+                let written = file.finish(&certificate);
+                Ok((found.into(), written.err().or(unwritten)))
             }
             None => {
                 let verdict = Verdict::NotProven(Unproven::NotChecked);
@@ -323,53 +316,6 @@ impl EngineArgs {
             }
         }
     }
-
-    /// Reads the refutations of an earlier run from `path`; none if there is no such file.
-    fn read_refutations(
-        &self,
-        path: &Path,
-        n: usize,
-        quiet: bool,
-        terminal: &Terminal,
-    ) -> Result<Refutations, Failure> {
-        let failure = |error: &dyn std::fmt::Display| {
-            let message = format!("cannot resume from {}: {error}", path.display());
-            Failure { exit: Exit::File, message }
-        };
-        let bytes = match atomic_file::read(path, LARGEST_FILE) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A file that cannot be written is an error before the search.
-                begin(path)?;
-                return Ok(Refutations::new());
-            }
-            Err(error) => return Err(failure(&error)),
-        };
-        let is_over = || terminal.is_over();
-        let mut meter = self.max_work.meter().stopped_by(&is_over);
-        let refuted = resume::read_within(n, &bytes, &mut meter).map_err(|error| match error {
-            ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
-                interrupted(path)
-            }
-            ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
-            error => failure(&error),
-        })?;
-        if !quiet {
-            let kept = counted(refuted.len() as u128, "refutation");
-            note(&format!("{}: resuming after {kept}, which were verified again", path.display()));
-        }
-        Ok(refuted)
-    }
-}
-
-/// Returns the failure of an interrupt while the file of an earlier run is checked.
-pub(super) fn interrupted(path: &Path) -> Failure {
-    let message = format!("interrupted while checking {}, which is unchanged", path.display());
-    Failure { exit: Exit::Interrupted, message }
-}
-
-fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
 }
 
 /// Returns the certificate after checking it; `None` if there was no time to finish the check.
@@ -390,35 +336,6 @@ fn checked_certificate(
                 format!("internal error: the certificate is invalid: {error}; please report this");
             Err(Failure { exit: Exit::CheckFailed, message })
         }
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
-}
-
-/// The file of `--resume`.
-struct RefutationFile<'a> {
-    path: Option<&'a Path>,
-    n: usize,
-    written: Instant,
-    failure: Option<Failure>,
-}
-
-impl RefutationFile<'_> {
-    fn write_if_due(&mut self, refuted: &Refutations) {
-        if self.written.elapsed() >= WRITE_EVERY {
-            self.write(refuted);
-        }
-    }
-
-    fn write(&mut self, refuted: &Refutations) {
-        let Some(path) = self.path else { return };
-        let bytes = resume::write(self.n, refuted);
-        let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&bytes);
-        let written = AtomicFile::begin(path).and_then(|file| file.finish_with(write));
-        self.failure = written.err().map(|error| cannot_write(path, &error));
-        self.written = Instant::now();
     }
 }
 

@@ -1,11 +1,11 @@
 //! The options of `nqueens solve --method ilp`: the formulation, the objective, cuts, model files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::atomic_file::{self, AtomicFile};
+use super::atomic_file;
+use super::output_file::OutputFile;
 use super::solver::SolverChoice;
 use super::terminal::Terminal;
 use super::{Exit, Failure, note};
@@ -268,8 +268,8 @@ pub(super) fn solve(
     if let (Some(cuts), false) = (&cuts, quiet) {
         note(&cuts.sentence());
     }
-    if let Some((file, format, path)) = file {
-        file.finish(&format.write(&model)).map_err(|error| cannot_write(path, &error))?;
+    if let Some((file, format)) = file {
+        file.finish(format.write(&model).as_bytes())?;
     }
     let Answer { found, verdict, nodes, .. } = match goal {
         Goal::AnySolution => rows(one_solution(problem, &model, solver, terminal)),
@@ -338,15 +338,9 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// Begins a model file in the format of its extension.
-fn begin(path: &Path) -> Result<(AtomicFile, Format, &Path), Failure> {
+fn begin(path: &Path) -> Result<(OutputFile<'_>, Format), Failure> {
     let format = Format::of(path).map_err(Failure::usage)?;
-    let file = AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?;
-    Ok((file, format, path))
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("the model {} cannot be written: {error}", path.display());
-    Failure { exit: Exit::File, message }
+    Ok((OutputFile::begin("model", path)?, format))
 }
 
 #[cfg(test)]

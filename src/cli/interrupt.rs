@@ -53,7 +53,7 @@ impl Interrupt {
         let raised = Arc::new(AtomicBool::new(false));
         let raise = Arc::clone(&raised);
         let presses = Mutex::new(Presses::default());
-        let handler = ctrlc::set_handler(move || {
+        on_ctrl_c(move || {
             raise.store(true, Ordering::Relaxed);
             let effect =
                 presses.lock().unwrap_or_else(PoisonError::into_inner).press(Instant::now());
@@ -61,15 +61,19 @@ impl Interrupt {
                 std::process::exit(Exit::Interrupted as i32);
             }
         });
-        if let Err(error) = handler {
-            note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
-        }
         Self(raised)
     }
 
     /// Returns whether Ctrl-C was pressed.
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Installs the handler of Ctrl-C, or prints a note if that is not possible.
+pub(super) fn on_ctrl_c(handler: impl FnMut() + Send + 'static) {
+    if let Err(error) = ctrlc::set_handler(handler) {
+        note(&format!("cannot handle Ctrl-C, which will end the program at once: {error}"));
     }
 }
 

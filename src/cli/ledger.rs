@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, cannot_print, print};
 use crate::cluster::ledger::{CheckReport, LedgerError, check, export, show};
 use crate::decomposition::JobHash;
 use crate::report::{counted, grouped};
@@ -114,10 +114,7 @@ fn run_export(args: &ExportArgs) -> Result<Exit, Failure> {
             args.file.display()
         ))),
         Ok(_) => {
-            out.flush().map_err(|error| Failure {
-                exit: Exit::File,
-                message: format!("the output cannot be written: {error}"),
-            })?;
+            out.flush().map_err(|error| cannot_print(&error))?;
             Ok(Exit::Done)
         }
         Err(error) => Err(error.into()),

@@ -32,10 +32,12 @@ mod man;
 mod max_work;
 mod merge;
 mod optimum_output;
+mod output_file;
 mod placements;
 mod plan;
 mod progress;
 mod remote;
+mod resume_file;
 mod revoke;
 mod run_unit;
 mod selftest;
@@ -242,12 +244,14 @@ fn report_parse_error(error: &clap::Error) -> Result<Exit, Failure> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure {
-            exit: Exit::File,
-            message: format!("the output cannot be written: {error}"),
-        }),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(cannot_print(&error)),
         _ => Ok(()),
     }
+}
+
+/// Returns the failure of a command whose output cannot be written.
+fn cannot_print(error: &io::Error) -> Failure {
+    Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") }
 }
 
 /// Prints one line on stderr. Errors are ignored: there is no other place to report them.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{DecidedSquares, number};
-use super::atomic_file::AtomicFile;
 use super::first::LARGEST;
 use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
+use super::output_file::OutputFile;
 use super::progress::Ticker;
 use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
 use super::stream::Stream;
@@ -378,10 +378,5 @@ fn write_graph(problem: &Problem, path: &Path) -> Result<(), Failure> {
         let message = format!("--write-graph supports boards up to n = {MAX_GRAPH_SIZE}");
         return Err(Failure::usage(message));
     }
-    let written =
-        AtomicFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
-    written.map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the graph {} cannot be written: {error}", path.display()),
-    })
+    OutputFile::begin("graph", path)?.finish_with(|out| write_dimacs(problem, out))
 }

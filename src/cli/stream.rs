@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::{Exit, Failure};
+use super::{Failure, cannot_print};
 
 /// Buffered stdout. A closed pipe ends the stream and is not an error: the reader has what it
 /// wanted.
@@ -54,10 +54,7 @@ impl Stream {
         match self.error {
             None => Ok(true),
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Some(error) => Err(Failure {
-                exit: Exit::File,
-                message: format!("the output cannot be written: {error}"),
-            }),
+            Some(error) => Err(cannot_print(&error)),
         }
     }
 

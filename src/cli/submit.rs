@@ -1,9 +1,7 @@
 //! `nqueens submit`.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -12,10 +10,10 @@ use serde::Serialize;
 
 use super::args::{Board, OrAuto, or_auto};
 use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
+use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::{Exit, Failure, note, print};
-use crate::atomic_file::AtomicFile;
 use crate::board::{Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::decomposition::Subproblems;
@@ -148,16 +146,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     // A file that cannot be written is an error before the search, not after it.
-    let cannot_write = |path: &Path, error: &io::Error| Failure {
-        exit: Exit::File,
-        message: format!("{} cannot be written: {error}", path.display()),
-    };
-    let file = match args.certificate.as_deref() {
-        Some(path) => {
-            Some((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
-        }
-        None => None,
-    };
+    let begin = |path| OutputFile::begin("certificate", path);
+    let file = args.certificate.as_deref().map(begin).transpose()?;
     let coordinator = args.remote.connect().await?;
     let request = v1::SubmitProofRequest { what: Some(asked) };
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
@@ -172,11 +162,10 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         let message = format!("job {job} was cancelled");
         return Err(Failure { exit: Exit::Coordinator, message });
     }
-    if let Some((path, file)) = file {
+    if let Some(file) = file {
         let certificate = fetch(&coordinator, &job).await?;
         check(&certificate, asked, &report, &mut args.max_work.meter())?;
-        let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
-        file.finish_with(write).map_err(|error| cannot_write(path, &error))?;
+        file.finish(&certificate)?;
     }
     let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
     print(&if args.json { object() } else { report.text() })?;
