@@ -66,7 +66,7 @@ def hot_loops(code):
     found["join steps"] = [loop for loop in joins if chains[0] in loop.inner][0].own()
     for name, function in (("pair steps", "list_pairs"), ("quadruple steps", "list_quadruples")):
         inner = [loop for loop in joins if not loop.inner and function in functions(code, loop)]
-        # Two quadruple loops were made of one; the longer one is charged.
+        # The compiler makes a loop for each half of the rows; the longer one is charged for both.
         found[name] = max(inner, key=lambda loop: len(loop.own())).own()
     finish = sorted(of["finish_program"], key=lambda loop: len(loop.own()))
     found["record steps, short"] = finish[0].own()
