@@ -60,9 +60,14 @@ def hot_loops(code):
     found["list iterations"] = [loop for loop in lists if not loop.inner][0].own()
     outer = [loop for loop in lists if loop.inner][0]
     found["list steps"] = outer.own() * 2
-    programs = [loop for loop in of["list_completions"]
-                if not loop.inner and "with_completion" in functions(code, loop)]
-    found["program iterations"] = programs[0].own()
+    joins = of["list_completions"]
+    chains = [loop for loop in joins if not loop.inner and "with_completion" in functions(code, loop)]
+    found["join iterations"] = chains[0].own()
+    found["join steps"] = [loop for loop in joins if chains[0] in loop.inner][0].own()
+    for name, function in (("pair steps", "list_pairs"), ("quadruple steps", "list_quadruples")):
+        inner = [loop for loop in joins if not loop.inner and function in functions(code, loop)]
+        # The compiler makes a loop for each half of the rows; the longer one is charged for both.
+        found[name] = max(inner, key=lambda loop: len(loop.own())).own()
     finish = sorted(of["finish_program"], key=lambda loop: len(loop.own()))
     found["record steps, short"] = finish[0].own()
     found["record steps, long"] = finish[-1].own()

@@ -24,7 +24,7 @@ for capacity in 262144 1048576; do
     python3 sample_sets.py "$n" "$sets" | "$scratch/steps" "$share" "$capacity" >"$scratch/counts/$capacity/$n.csv"
   done <<<"18 150 1.0
 20 60 1.0
-22 50 0.3
-24 12 0.01"
+22 50 0.1
+24 12 0.004"
 done
 python3 estimate.py "$scratch/counts" "$scratch/out" estimates.csv >estimates.txt

@@ -108,28 +108,71 @@ struct Program {
 };
 
 static void complete(int row, int outer, u32 first_row, u32 all, u32 free, u32 right, u32 left, u64 code,
-                     u32 of_row_4, u64 *iterations, Program &program) {
-    u32 open = free & ~right & ~left & family[20 + first_row + row];
-    if (row >= 2) ++*iterations;
-    for (; open; open &= open - 1) {
+                     u32 of_row_4, Program &program) {
+    for (u32 open = free & ~right & ~left & family[20 + first_row + row]; open; open &= open - 1) {
         u32 queen = open & -open, rank = __builtin_popcount(all & (queen - 1));
         if (row == 4 && !(of_row_4 >> rank & 1)) continue;
-        u64 *lane = row < 2 ? iterations + (code & 15) * 8 * (row == 1) + rank * (row ? 1 : 0) : iterations;
-        if (row >= 2) ++*iterations;
         u64 next = code | (u64)rank << 4 * row;
         if (row + 1 == outer) program.completions.push_back(next);
         else complete(row + 1, outer, first_row, all, free & ~queen, (right | queen) << 1,
-                      (left | queen) >> 1, next, of_row_4, lane, program);
+                      (left | queen) >> 1, next, of_row_4, program);
     }
+}
+
+// Counts how the shader joins the completions of eight rows from pairs and quadruples.
+struct Pair { u32 set, queens[2]; };
+
+static std::vector<Pair> list_pairs(u32 row, u32 first_row, u32 free, u32 right, u32 left, u32 of_row_4) {
+    std::vector<Pair> pairs;
+    std::vector<u32> columns;
+    for (u32 a = free; a; a &= a - 1) columns.push_back(a & -a);
+    auto is_open = [&](u32 r, u32 queen) {
+        return queen & family[20 + first_row + r] & ~(right << r) & ~(left >> r);
+    };
+    for (u32 a = 0; a < columns.size(); a++)
+        for (u32 b = 0; b < columns.size(); b++) {
+            u32 x = columns[a], y = columns[b];
+            bool fits = a != b && is_open(row, x) && is_open(row + 1, y) && !(y & (x << 1 | x >> 1));
+            if (fits && (row != 4 || of_row_4 >> a & 1)) pairs.push_back({1u << a | 1u << b, {x, y}});
+        }
+    return pairs;
+}
+
+static void count_joins(u32 first_row, u32 free, u32 right, u32 left, u32 of_row_4) {
+    std::vector<Pair> pairs[4];
+    for (u32 i = 0; i < 4; i++) pairs[i] = list_pairs(2 * i, first_row, free, right, left, of_row_4);
+    std::vector<u32> uppers;
+    std::map<u32, u32> lowers;
+    u64 steps = 0, join_steps = 0, join_iterations = 0, lower_count = 0;
+    for (int half = 0; half < 4; half += 2) {
+        steps += (pairs[half].size() * pairs[half + 1].size() + LANES - 1) / LANES;
+        for (const Pair &p : pairs[half])
+            for (const Pair &q : pairs[half + 1]) {
+                u32 right_hit = (p.queens[0] << 2 | p.queens[1] << 1) & (q.queens[0] | q.queens[1] >> 1);
+                u32 left_hit = (p.queens[0] >> 2 | p.queens[1] >> 1) & (q.queens[0] | q.queens[1] << 1);
+                if (p.set & q.set || right_hit || left_hit) continue;
+                if (half) lowers[(p.set | q.set) & 127]++, lower_count++;
+                else uppers.push_back(p.set | q.set);
+            }
+    }
+    for (size_t i = 0; i < uppers.size(); i += LANES) {
+        u64 most = 0;
+        for (size_t j = i; j < uppers.size() && j < i + LANES; j++)
+            most = std::max<u64>(most, lowers.count(~uppers[j] & 127) ? lowers[~uppers[j] & 127] : 0);
+        join_steps++;
+        join_iterations += most;
+    }
+    add("pair steps", 8);
+    add("quadruple steps", steps);
+    add("quadruples", uppers.size() + lower_count);
+    add("join steps", join_steps);
+    add("join iterations", join_iterations);
 }
 
 static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 left, u32 of_row_4) {
     Program program = {};
-    u64 iterations[64] = {};
-    complete(0, outer, first_row, free, free, right, left, 0, of_row_4, iterations, program);
-    u64 of_warp = *std::max_element(iterations, iterations + 32) + *std::max_element(iterations + 32, iterations + 64);
-    u64 of_lanes = 0;
-    for (u64 i : iterations) of_lanes += i;
+    complete(0, outer, first_row, free, free, right, left, 0, of_row_4, program);
+    if (outer == OUTER) count_joins(first_row, free, right, left, of_row_4);
     std::map<u32, u32> inner;
     for (u64 c : program.completions) {
         inner[c & 0xffff]++;
@@ -144,8 +187,6 @@ static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 l
         program.shorts += count % 6 == 1 || count % 6 == 2;
     }
     add("programs", 1);
-    add("program iterations", of_warp);
-    add("program iterations of lanes", of_lanes);
     return program;
 }
 
