@@ -15,7 +15,7 @@ use crate::report::{counted, rounded};
 
 /// Estimate the solutions, the nodes and the time of a count on this machine.
 ///
-/// Solutions and nodes are estimated by random probes of the search tree, after symmetry reduction
+/// Solutions and nodes are estimated by random dives into the search tree, after symmetry reduction
 /// and without look-ahead; kernels visit fewer nodes. The time is estimated by counting a random
 /// sample of the subproblems on the CPU.
 ///
@@ -28,7 +28,7 @@ pub(super) struct Args {
     n: usize,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The time to spend on probes, and again on the sample, in seconds; from n = 33 on, the time
+    /// The time to spend on dives, and again on the sample, in seconds; from n = 33 on, the time
     /// to spend on annealing runs (at least 16 of them, for n = 1000 about five seconds of one
     /// core). Quadrupling it halves the error.
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds, allow_negative_numbers = true)]
@@ -219,7 +219,7 @@ fn text(n: usize, found: &Estimate) -> String {
     let mut lines = vec![format!(
         "{}, estimated from {} (with 90 % intervals)",
         counted(n as u128, "queen"),
-        counted(found.dives.into(), "probe"),
+        counted(found.dives.into(), "dive"),
     )];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     let estimated = |value: Mean| {
