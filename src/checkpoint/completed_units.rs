@@ -58,7 +58,7 @@ pub enum EnterError {
     Elapsed(u64),
     /// A partial result of no subproblem, or of at least as many as the unit has.
     #[error(
-        "unit {unit}: {counted} subproblems are no part of a unit with at most {subproblems} subproblems"
+        "unit {unit}: a partial result of {counted} subproblems does not fit a unit of at most {subproblems}"
     )]
     Subproblems {
         /// The index.
@@ -70,7 +70,7 @@ pub enum EnterError {
     },
     /// A partial result after the whole one, or after one of the same kernel with as many
     /// subproblems.
-    #[error("unit {0}: a partial result follows one with as many subproblems")]
+    #[error("unit {0}: a partial result follows one that has at least as many subproblems")]
     Superseded(u64),
     /// The total was requested before all units were finished.
     #[error("{missing} of {units} units are missing")]

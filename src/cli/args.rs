@@ -71,7 +71,7 @@ pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Resul
 /// How to count on the CPU.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CpuArgs {
-    /// The CPU kernel: auto (the fastest that this processor supports), reference, textbook,
+    /// The CPU kernel: auto (the fastest for the board on this processor), reference, textbook,
     /// scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512.
     #[arg(long, default_value = "auto", value_parser = or_auto::<KernelKind>)]
     kernel: OrAuto<KernelKind>,

@@ -22,8 +22,8 @@ pub(super) struct Args {
     /// The directory of the results.
     #[arg(value_name = "DIR")]
     results: PathBuf,
-    /// Recount this many random units on this machine, mirrored, and compare. This happens only
-    /// if no part is missing or contradictory.
+    /// Recount this many random units on this machine as mirror images, and compare. This happens
+    /// only if no part is missing or contradictory.
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = recounts, allow_negative_numbers = true)]
     recount: usize,
     /// Print the result as one JSON object.

@@ -174,7 +174,7 @@ pub struct UnknownKernel(String);
 pub enum KernelError {
     /// The processor lacks the instructions.
     #[error(
-        "kernel {0} needs instructions that this processor lacks; --kernel auto takes the fastest that works here"
+        "kernel {0} needs instructions that this processor lacks; --kernel auto uses the fastest that works here"
     )]
     NotOnThisMachine(KernelKind),
     /// The kernel counts queens only.

@@ -57,7 +57,7 @@ pub enum TallyError {
     Thirds(u128),
     /// A subproblem was counted by two methods with different results.
     #[error(
-        "a set of columns has {first} placements by the first count and {second} by the second: the processor or memory is faulty"
+        "a column set has {first} placements by the first count and {second} by the second: the processor or memory is faulty"
     )]
     CountedTwice {
         /// The first count.
