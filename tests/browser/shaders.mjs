@@ -44,7 +44,8 @@ const server = createServer((_, response) => response.setHeader("content-type", 
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--ignore-gpu-blocklist"],
+  // Compiling a shader for SwiftShader takes up to a minute, for which the watchdog would end the process.
+  args: ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--ignore-gpu-blocklist", "--disable-gpu-watchdog"],
 });
 try {
   const page = await browser.newPage();
