@@ -24,9 +24,9 @@ use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, Wo
 use nqueens::decomposition::{Decomposition, Job, JobHash, Scheme};
 use nqueens::engine::{Device, DeviceChoice, DeviceName};
 use nqueens::kernel::KernelKind;
-use nqueens::kernel::gpu::layout::{Counters, Slot, self_test};
+use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::{
-    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission,
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission, self_test,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
