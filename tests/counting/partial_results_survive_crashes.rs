@@ -285,9 +285,9 @@ fn a_record_with_a_valid_checksum_is_still_validated() {
         assert_eq!((at, &what), (3, &superseded));
     }
     for (wrong, what) in [
-        (scalar(1, 0), "0 subproblems are no part"),
-        (scalar(1, SIZE), "100 subproblems are no part"),
-        (scalar(1, u64::MAX), "18446744073709551615 subproblems are no part"),
+        (scalar(1, 0), "0 subproblems does not fit"),
+        (scalar(1, SIZE), "100 subproblems does not fit"),
+        (scalar(1, u64::MAX), "18446744073709551615 subproblems does not fit"),
         (scalar(UNITS, 5), "does not belong to a job"),
         (partial_line(1, 5, "scalar", -0.5, 9), "invalid time"),
         (partial_line(1, 5, "scalar", 0.5, 10), "residues"),
