@@ -13,6 +13,7 @@ use super::chart::{Bar, svg};
 use super::interrupt::Interrupt;
 use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
+use super::top::plain;
 use super::{Exit, Failure, note, print};
 use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
 use crate::board::{Piece, Problem};
@@ -258,7 +259,7 @@ fn comparison(path: &str, file: &BenchFile, measured: &[Measurements]) -> String
         let of_size = measured.iter().filter(|here| here.n == there.n);
         let fastest = of_size.map(|here| here.solutions_per_s().median).fold(0.0, f64::max);
         [
-            there.name.clone(),
+            plain(&there.name),
             there.n.to_string(),
             there.threads.to_string(),
             seconds(there.elapsed_s),

@@ -35,8 +35,8 @@ pub(super) struct Args {
     classes: bool,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The subproblems: auto (those of the kernel, or those that the devices are known to count
-    /// fastest), prefixes, or column-sets (of queens).
+    /// The subproblems: auto (those of the kernel; prefixes if a GPU takes part; otherwise those that
+    /// the CPU counts fastest), prefixes, or column-sets (of queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
     /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU

@@ -35,8 +35,8 @@ pub(super) fn job(
     Ok((job, kernel))
 }
 
-/// Returns the fastest CPU kernel for a problem. Where a GPU takes part it is a kernel for prefixes,
-/// which GPUs are measured to count faster than CPUs.
+/// Returns the fastest CPU kernel for a problem. Where a GPU takes part it is a kernel for prefixes:
+/// how fast GPUs count column sets has not been measured.
 fn fastest_kernel(problem: &Problem, devices: &DeviceChoice) -> KernelKind {
     let kernel = KernelKind::fastest_on_cpu(problem);
     if kernel.is_for_sets() && (is_too_small_for_sets(problem) || has_gpu(problem, devices)) {

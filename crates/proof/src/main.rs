@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// What is to be written for VeriPB.
+/// The output for VeriPB that is asked for.
 struct Translation {
     out: Option<OsString>,
     most_lines: u64,

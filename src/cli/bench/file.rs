@@ -1,15 +1,16 @@
 //! Benchmark files: what `nqueens bench --json` prints, kept to be compared with other machines.
 
-use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_file;
 use crate::bench::{Measurements, Spread};
+use crate::cli::top::plain;
 use crate::cli::{Exit, Failure};
 use crate::engine::{Device, processor};
-use crate::oeis::{Sequence, lookup};
+use crate::oeis::Sequence;
 use crate::report::Published;
 
 /// The output of `--json`. Fields that files of earlier builds lack are optional.
@@ -117,9 +118,11 @@ impl BenchFile {
     /// The file cannot be read, is not the output of `nqueens bench --json`, is of another size, or
     /// has a count that is not the published value.
     pub(super) fn read(path: &Path, n: usize) -> Result<Self, Failure> {
+        /// A file has some kilobytes.
+        const LARGEST_FILE: u64 = 1 << 20;
         let shown = path.display();
         let refuse = |message: String| Failure { exit: Exit::File, message };
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = atomic_file::read_text(path, LARGEST_FILE).map_err(|error| {
             refuse(format!("the benchmark file {shown} cannot be read: {error}"))
         })?;
         let file: Self = serde_json::from_str(&text).map_err(|error| {
@@ -132,25 +135,27 @@ impl BenchFile {
             );
             return Err(Failure::usage(message));
         }
+        // What the file says of it is not believed.
         let is_right = |contestant: &&ContestantResult| {
-            let published = lookup(Sequence::Total, contestant.n).map(|count| count.to_string());
-            published.as_deref() == Some(&contestant.solutions)
+            contestant.solutions.parse().is_ok_and(|solutions| {
+                Published::compare(Sequence::Total, contestant.n, solutions) == Published::Agrees
+            })
         };
         match file.contestants.iter().find(|contestant| !is_right(contestant)) {
             None => Ok(file),
-            Some(wrong) => Err(refuse(format!(
+            Some(wrong) => Err(refuse(plain(&format!(
                 "{shown}: {} counted {} solutions at n = {}, which is not the published value",
                 wrong.name, wrong.solutions, wrong.n
-            ))),
+            )))),
         }
     }
 
-    /// Returns the line that names the machine, if the file does.
+    /// Returns the line that names the machine, if the file does, without control characters.
     pub(super) fn machine_line(&self) -> Option<String> {
         let machine = self.machine.as_ref()?;
         let devices = machine.devices.iter().map(|device| format!(", {}", device.name));
         let commit = machine.commit.as_ref().map_or(String::new(), |commit| format!(" ({commit})"));
-        Some(format!(
+        Some(plain(&format!(
             "{} with {} cores{}; {}; nqueens {}{commit}, {}",
             machine.processor,
             machine.cores,
@@ -158,6 +163,6 @@ impl BenchFile {
             machine.system,
             machine.version,
             machine.date
-        ))
+        )))
     }
 }

@@ -18,6 +18,8 @@ mod screen;
 mod tests;
 mod unit_map;
 
+pub(super) use rows::plain;
+
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 

@@ -156,7 +156,7 @@ impl WorkerRow {
 
 /// Replaces the characters of untrusted text that would move the cursor or change the direction of
 /// writing.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::cli) fn plain(text: &str) -> String {
     /// Returns whether a character is a mark of direction or an invisible separator.
     const fn is_invisible(letter: char) -> bool {
         matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -1,6 +1,6 @@
 //! Proofs that a solution is most beautiful, written while the checker follows a certificate.
 //!
-//! What a record shows holds for all solutions in question, whatever the levels before. So a trial,
+//! The bound of a record holds for all solutions in question, whatever the levels before. So a trial,
 //! or an assumption, is a proof by contradiction of the bound on a level that its refutation
 //! establishes. A search with a queen on one square is written once for each square of the orbit,
 //! under the symmetry that maps the first to the other.

@@ -136,10 +136,10 @@ fn sub_ranges_without_slots_left_go_into_further_batches() {
     }
 }
 
-/// What a [`Recorder`] was asked.
+/// A call of a [`Recorder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Call {
-    /// To load a batch whose states have these classes.
+    /// With the classes of the batch's states.
     Load(BTreeSet<u32>),
     Compile(Variant),
     Submit(Variant),
