@@ -7,8 +7,7 @@ use super::buffers::Buffers;
 use super::engine::Engine;
 use super::sum::Sum;
 use super::vector::{
-    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Pairs, Plane, ROOM, SLACK, Vector, Words,
-    carry_save_sum,
+    Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Plane, ROOM, SLACK, Vector, Words,
 };
 use crate::decomposition::{ColumnSet, columns_of};
 
@@ -325,10 +324,5 @@ impl Vector for Avx2 {
         let left = unsafe { _mm256_andnot_si256(some, self.load_plane(valid)) };
         self.store_plane(&mut none, left);
         none
-    }
-
-    #[inline(always)]
-    fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64 {
-        carry_save_sum(pairs, completions)
     }
 }

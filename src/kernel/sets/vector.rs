@@ -87,7 +87,8 @@ impl Each<'_> {
     }
 }
 
-/// The operations of an instruction set.
+/// The operations of an instruction set. Each has a body, its definition; an implementation replaces
+/// those for which it has better instructions.
 ///
 /// The implementing type is a token: a value of it exists only where the processor has the
 /// instructions, so that every operation is safe to call. All operations must be inlined into one
@@ -99,6 +100,7 @@ impl Each<'_> {
 pub(super) trait Vector: Copy {
     /// Keeps `word | all` for each of the first `count` words whose word in `tests`, at the same
     /// place, does not meet `against`.
+    #[inline(always)]
     fn join(
         self,
         count: usize,
@@ -107,7 +109,15 @@ pub(super) trait Vector: Copy {
         words: &[u64],
         all: u64,
         into: &mut [u64],
-    ) -> usize;
+    ) -> usize {
+        let (tests, words, into) = (&tests[..count], &words[..count], &mut into[..count]);
+        let mut kept = 0;
+        for i in 0..count {
+            into[kept] = words[i] | all;
+            kept += usize::from(tests[i] & against == 0);
+        }
+        kept
+    }
 
     /// Keeps pairs of words of the chosen placements, each combined with its word in `all`.
     #[inline(always)]
@@ -169,70 +179,6 @@ pub(super) trait Vector: Copy {
 
     /// Keeps `word | other | all` for each pair of a word of `many` and one of `words` in the mask of
     /// `each` whose tests do not meet, in any order.
-    fn join_all(
-        self,
-        many: Words<'_>,
-        each: Each<'_>,
-        words: &Few,
-        all: u64,
-        into: &mut [u64],
-    ) -> usize;
-
-    /// Keeps `code + other + all` for each pair of a code of `many` and one of `codes`, likewise.
-    fn join_codes(
-        self,
-        many: Coded<'_>,
-        each: Each<'_>,
-        codes: &FewCodes,
-        all: u32,
-        into: &mut [u32],
-    ) -> usize;
-
-    /// Exchanges, in each pair of planes at the same place, the bits of `a` that `mask` has shifted
-    /// left by `shift` with those of `b` in the mask.
-    fn exchange<const W: usize>(
-        self,
-        a: &mut [Plane<W>],
-        b: &mut [Plane<W>],
-        shift: u32,
-        mask: u64,
-    );
-
-    /// Writes the states that are in both planes to `into`.
-    fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>);
-
-    /// Returns the states of `valid` that are in none of the other planes.
-    fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W>;
-
-    /// Returns Σ over `completions` of the number of states in all four planes that a completion
-    /// selects, a byte for each pair of rows.
-    fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64;
-}
-
-/// The definition, which the compiler vectorises for any instruction set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Portable;
-
-impl Vector for Portable {
-    #[inline(always)]
-    fn join(
-        self,
-        count: usize,
-        tests: &[u64],
-        against: u64,
-        words: &[u64],
-        all: u64,
-        into: &mut [u64],
-    ) -> usize {
-        let (tests, words, into) = (&tests[..count], &words[..count], &mut into[..count]);
-        let mut kept = 0;
-        for i in 0..count {
-            into[kept] = words[i] | all;
-            kept += usize::from(tests[i] & against == 0);
-        }
-        kept
-    }
-
     #[inline(always)]
     fn join_all(
         self,
@@ -252,6 +198,7 @@ impl Vector for Portable {
         kept
     }
 
+    /// Keeps `code + other + all` for each pair of a code of `many` and one of `codes`, likewise.
     #[inline(always)]
     fn join_codes(
         self,
@@ -278,6 +225,8 @@ impl Vector for Portable {
         kept
     }
 
+    /// Exchanges, in each pair of planes at the same place, the bits of `a` that `mask` has shifted
+    /// left by `shift` with those of `b` in the mask.
     #[inline(always)]
     fn exchange<const W: usize>(
         self,
@@ -293,6 +242,7 @@ impl Vector for Portable {
         }
     }
 
+    /// Writes the states that are in both planes to `into`.
     #[inline(always)]
     fn and<const W: usize>(self, a: &Plane<W>, b: &Plane<W>, into: &mut Plane<W>) {
         // All loads precede the stores. Otherwise the compiler does not vectorise the loop, because
@@ -304,6 +254,7 @@ impl Vector for Portable {
         *into = both;
     }
 
+    /// Returns the states of `valid` that are in none of the other planes.
     #[inline(always)]
     fn none<const W: usize>(self, valid: &Plane<W>, a: &Plane<W>, b: &Plane<W>) -> Plane<W> {
         let mut none = *valid;
@@ -313,17 +264,25 @@ impl Vector for Portable {
         none
     }
 
+    /// Returns Σ over `completions` of the number of states in all four planes that a completion
+    /// selects, a byte for each pair of rows.
     #[inline(always)]
     fn sum<const W: usize>(self, pairs: &Pairs<W>, completions: &[u32]) -> u64 {
         carry_save_sum(pairs, completions)
     }
 }
 
+/// The definitions as they are, which the compiler vectorises for any instruction set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portable;
+
+impl Vector for Portable {}
+
 /// [`Vector::sum`] by carry-save adders: the counts of eight completions are added bit by bit
 /// before set bits are counted (R. Harley and D. Seal; see W. Kulisch, H. Warren, "Hacker's
 /// Delight", 5-1).
 #[inline(always)]
-pub(super) fn carry_save_sum<const W: usize>(pairs: &Pairs<W>, completions: &[u32]) -> u64 {
+fn carry_save_sum<const W: usize>(pairs: &Pairs<W>, completions: &[u32]) -> u64 {
     let (mut ones, mut twos, mut fours) = ([0; W], [0; W], [0; W]);
     let mut eights = [0u64; W];
     let groups = completions.chunks_exact(8);
