@@ -3,33 +3,17 @@
 use crate::support::program;
 
 use std::fs;
-use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use program::{Scratch, assert_refused, nqueens, run, text};
-
-/// Sends SIGINT, as Ctrl-C does.
-#[cfg(unix)]
-fn interrupt(child: &std::process::Child) {
-    let id = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our own child process");
-}
+use program::{Scratch, assert_refused, json, run, text};
 
 /// Returns a command that runs the program without a GPU driver.
 #[cfg(all(feature = "gpu", target_os = "linux"))]
 fn nqueens_without_adapters(arguments: &[&str]) -> std::process::Command {
-    let mut command = nqueens(arguments);
+    let mut command = program::nqueens(arguments);
     command.env("VK_DRIVER_FILES", "/no/driver.json").env("VK_ICD_FILENAMES", "/no/driver.json");
     command
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let output = run(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
-    assert_eq!(text(&output.stdout).lines().count(), 1, "{arguments:?}: one object, one line");
-    serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
 }
 
 #[test]
@@ -203,156 +187,6 @@ fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
 }
 
 #[test]
-fn an_inaccessible_or_damaged_checkpoint_is_exit_code_7() {
-    let scratch = Scratch::new("refused");
-    assert_refused(
-        &["count", "8", "--resume", &scratch.file("no/such/folder")],
-        7,
-        &["checkpoint"],
-    );
-    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["checkpoint"]);
-    let foreign = scratch.file("foreign");
-    fs::write(&foreign, "my diary\n").expect("writable");
-    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "not a checkpoint"]);
-    assert_eq!(fs::read(&foreign).expect("still there"), b"my diary\n");
-
-    let file = scratch.file("run");
-    assert_eq!(json(&["count", "9", "--resume", &file, "--json"])["solutions"], "352");
-    assert_refused(&["count", "10", "--resume", &file], 7, &["another job", "n=9"]);
-    let whole = fs::read(&file).expect("written");
-    let mut flipped = whole.clone();
-    let middle = whole.len() / 2;
-    flipped[middle] ^= 1;
-    fs::write(&file, &flipped).expect("writable");
-    assert_refused(&["count", "9", "--resume", &file], 7, &["line", "checksum"]);
-    assert_eq!(fs::read(&file).expect("still there"), flipped, "a damaged file is left as it is");
-    // Cut in the middle of a record, as a kill can leave it: the remaining units are counted again.
-    fs::write(&file, &whole[..middle]).expect("writable");
-    let resumed = json(&["count", "9", "--resume", &file, "--json"]);
-    assert_eq!(resumed["solutions"], "352");
-    assert!(resumed["resumed_units"].as_u64() < resumed["units"].as_u64());
-}
-
-#[test]
-fn a_count_that_is_killed_repeatedly_ends_with_the_correct_total() {
-    let scratch = Scratch::new("killed");
-    let file = scratch.file("run");
-    // The textbook kernel takes about a second per core; each round is killed during the count.
-    let arguments = ["count", "15", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
-    let mut kills = 0;
-    let total = loop {
-        let mut child =
-            nqueens(&arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
-        // The delay is not a measurement: the result is the same whenever the kill comes.
-        std::thread::sleep(Duration::from_millis(120));
-        child.kill().expect("our own child process");
-        let output = child.wait_with_output().expect("our own child process");
-        if output.status.success() {
-            break serde_json::from_slice::<Value>(&output.stdout).expect("one JSON object");
-        }
-        kills += 1;
-        if kills == 100 {
-            break json(&arguments);
-        }
-    };
-    assert_eq!(total["solutions"], "2279184", "after {kills} kills");
-    let units = fs::read_to_string(&file).expect("written").lines().count() as u64 - 1;
-    assert_eq!(total["units"], units, "each unit is in the file once");
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_stops_the_count_with_a_progress_report_and_exit_code_130() {
-    // With --quiet it begins without a sample.
-    let child = nqueens(&["count", "22", "--kernel", "scalar", "--quiet"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    std::thread::sleep(Duration::from_millis(500));
-    interrupt(&child);
-    let output = child.wait_with_output().expect("our own child process");
-    assert_eq!(output.status.code(), Some(130));
-    let message = text(&output.stderr);
-    assert!(
-        message.starts_with("nqueens: interrupted") && message.lines().count() == 1,
-        "{message}"
-    );
-    assert!(output.stdout.is_empty());
-}
-
-#[cfg(unix)]
-#[test]
-fn a_long_count_says_before_it_begins_how_long_it_will_take() {
-    use std::io::{BufRead, BufReader};
-    let scratch = Scratch::new("long");
-    let file = scratch.file("run");
-    // Months on a thousand cores.
-    let count = ["count", "28", "--kernel", "scalar", "--device", "cpu"];
-    for (arguments, words) in
-        [(&[][..], "--resume FILE keeps the finished units"), (&["--resume", &file], &file)]
-    {
-        let mut child = nqueens(&[&count[..], arguments].concat())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let line = lines.next().expect("a line").expect("UTF-8");
-        assert!(line.contains("this will take about") && line.contains(" to "), "{line}");
-        assert!(line.contains(words) && line.contains("years"), "{line}");
-        interrupt(&child);
-        assert_eq!(child.wait().expect("our own child process").code(), Some(130));
-    }
-}
-
-#[test]
-fn a_time_limit_stops_the_count_as_an_interrupt_does_and_says_what_is_kept() {
-    let scratch = Scratch::new("limited");
-    let file = scratch.file("run");
-    let stopped = |arguments: &[&str]| {
-        let limited = ["count", "22", "--kernel", "scalar", "--time-limit", "0.001s"];
-        let output = run(&[&limited[..], arguments].concat());
-        assert_eq!(output.status.code(), Some(130));
-        assert!(output.stdout.is_empty());
-        text(&output.stderr).lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let lines = stopped(&[]);
-    assert!(lines[0].contains("without --resume FILE, nothing is kept"), "{lines:?}");
-    let last = lines.last().expect("a line");
-    assert!(last.starts_with("nqueens: stopped by --time-limit after"), "{lines:?}");
-    assert!(last.contains("--resume FILE"), "{lines:?}");
-    let lines = stopped(&["--resume", &file]);
-    assert!(!lines[0].contains("nothing is kept"), "{lines:?}");
-    let last = lines.last().expect("a line");
-    assert!(last.contains("run the same command again") && last.contains(&file), "{lines:?}");
-    // A limit that is not reached changes nothing but the warning.
-    let output = run(&["count", "8", "--time-limit", "365d"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr).lines().count(), 1);
-}
-
-#[test]
-fn a_count_that_a_time_limit_stops_repeatedly_ends_with_the_correct_total() {
-    let scratch = Scratch::new("slices");
-    let file = scratch.file("run");
-    let count = ["count", "14", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
-    let limited = [&count[..], &["--time-limit", "0.02s"]].concat();
-    // The total is the same whenever the limit is reached.
-    let total = (0..100)
-        .find_map(|_| {
-            let output = run(&limited);
-            if output.status.success() {
-                return Some(serde_json::from_slice(&output.stdout).expect("one JSON object"));
-            }
-            assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-            None
-        })
-        .unwrap_or_else(|| json(&count));
-    assert_eq!(total["solutions"], "365596");
-}
-
-#[test]
 fn devices_lists_the_kernels_of_the_cpu_and_each_adapter_with_an_id() {
     let report = json(&["devices", "--no-test", "--json"]);
     let kernels = report["cpu"]["kernels"].as_array().expect("an array");
@@ -412,6 +246,7 @@ fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
 #[test]
 fn a_long_count_without_an_adapter_reports_it_once() {
     use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
     let mut child = nqueens_without_adapters(&["count", "22", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -420,189 +255,10 @@ fn a_long_count_without_an_adapter_reports_it_once() {
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let first = lines.next().expect("a line").expect("UTF-8");
     assert!(first.contains("no GPU adapter was found"), "{first}");
-    interrupt(&child);
+    program::interrupt(&child);
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert!(rest.len() == 1 && rest[0].contains("interrupted"), "{rest:?}");
     assert_eq!(child.wait().expect("our own child process").code(), Some(130));
-}
-
-#[test]
-fn a_bench_compares_with_the_textbook_kernel_and_counts_correctly() {
-    let output = run(&["bench", "9", "--rounds", "2", "--threads", "1", "--device", "cpu"]);
-    let table = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
-    for words in
-        ["9 queens, 2 rounds", "contestant", "textbook", "solutions/s", "agrees with OEIS A000170"]
-    {
-        assert!(table.contains(words), "{words}: {table}");
-    }
-    let report = json(&[
-        "bench", "10", "--rounds", "3", "--kernel", "scalar", "--kernel", "generic", "--device",
-        "cpu", "--json",
-    ]);
-    assert_eq!((&report["n"], &report["rounds"]), (&10.into(), &3.into()));
-    let contestants = report["contestants"].as_array().expect("an array");
-    let names: Vec<&Value> = contestants.iter().map(|contestant| &contestant["name"]).collect();
-    assert_eq!(names, ["textbook", "scalar", "generic"]);
-    for contestant in contestants {
-        for (field, value) in [("kind", "cpu"), ("solutions", "724"), ("published", "agrees")] {
-            assert_eq!(contestant[field], value, "{field}");
-        }
-        for field in ["n", "threads", "solutions_per_s"] {
-            assert!(contestant[field].is_number(), "{field}");
-        }
-        for spread in ["elapsed_s", "ratio_to_textbook"] {
-            for end in ["median", "min", "max"] {
-                assert!(contestant[spread][end].is_number(), "{spread}.{end}");
-            }
-        }
-    }
-    assert!(contestants[0]["nodes_per_s"].is_null() && contestants[1]["nodes_per_s"].is_number());
-}
-
-#[test]
-fn a_bench_names_each_kernel_once_and_boards_without_solutions_have_no_ratio() {
-    let kernels = ["--kernel", "textbook", "--kernel", "scalar", "--kernel", "scalar"];
-    let report = json(
-        &[&["bench", "3", "--rounds", "1", "--device", "cpu", "--json"], &kernels[..]].concat(),
-    );
-    let contestants = report["contestants"].as_array().expect("an array");
-    assert_eq!(contestants.len(), 2);
-    assert!(contestants.iter().all(|c| c["ratio_to_textbook"].is_null() && c["solutions"] == "0"));
-}
-
-#[test]
-fn the_chart_of_a_bench_is_written_completely_or_not_at_all() {
-    let scratch = Scratch::new("chart");
-    let chart = scratch.file("chart.svg");
-    fs::write(&chart, "an older one").expect("writable");
-    json(&["bench", "8", "--rounds", "1", "--device", "cpu", "--svg", &chart, "--json"]);
-    let drawn = fs::read_to_string(&chart).expect("written");
-    assert!(
-        drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n") && drawn.contains("textbook"),
-        "{drawn}"
-    );
-    let bench = |place: &str, words: &[&str]| {
-        assert_refused(
-            &["bench", "8", "--rounds", "1", "--device", "cpu", "--svg", place],
-            7,
-            &[words, &["chart"]].concat(),
-        );
-    };
-    bench(&scratch.file("no/such/folder.svg"), &["folder.svg"]);
-    bench(&scratch.file(""), &["not a regular file"]);
-    // A bench that is refused for another reason leaves no file behind either.
-    assert_refused(&["bench", "28", "--svg", &scratch.file("never.svg")], 2, &["28"]);
-    let files = fs::read_dir(scratch.path("")).expect("readable").count();
-    assert_eq!(files, 1, "nothing but the chart is left");
-}
-
-#[test]
-fn a_bench_that_cannot_run_is_reported_in_one_line() {
-    let cases: [(&[&str], &[&str]); 6] = [
-        (&["bench", "28"], &["28", "27", "published"]),
-        (&["bench", "-1"], &["-1", "0 to 32"]),
-        (&["bench", "8", "--kernel", "cuda"], &["cuda", "avx512"]),
-        (&["bench", "8", "--rounds", "0"], &["rounds", "1 to 1000"]),
-        (&["bench", "8", "--rounds", "-3"], &["rounds", "1 to 1000"]),
-        (&["bench", "8", "--threads", "0"], &["threads", "1 to 1024"]),
-    ];
-    for (arguments, words) in cases {
-        assert_refused(arguments, 2, words);
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
-    let scratch = Scratch::new("bench-stopped");
-    // A comparison that takes some minutes.
-    let child = nqueens(&[
-        "bench",
-        "16",
-        "--rounds",
-        "1000",
-        "--device",
-        "cpu",
-        "--svg",
-        &scratch.file("chart.svg"),
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .expect("the program starts");
-    std::thread::sleep(Duration::from_millis(500));
-    interrupt(&child);
-    let output = child.wait_with_output().expect("our own child process");
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{message}");
-    assert!(message.contains("interrupted in round") && message.lines().count() == 1, "{message}");
-    assert!(output.stdout.is_empty());
-    assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 0);
-}
-
-#[test]
-fn estimates_are_close_to_the_count_and_state_their_error() {
-    let report = json(&["estimate", "14", "--seconds", "0.3", "--json"]);
-    let number =
-        |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
-    let off = (number("solutions") - 365_596.0).abs();
-    assert!(number("solutions_error") > 0.0 && off < 6.0 * number("solutions_error"), "{report}");
-    assert!(number("solutions_error") < 0.2 * number("solutions"), "{report}");
-    for (least, value, most) in [
-        ("solutions_least", "solutions", "solutions_most"),
-        ("nodes_least", "nodes", "nodes_most"),
-        ("count_least_s", "count_s", "count_most_s"),
-    ] {
-        assert!(number(least) < number(value) && number(value) < number(most), "{report}");
-    }
-    assert_eq!(report["measured_at_n"], 14);
-}
-
-#[test]
-fn boards_that_are_too_large_to_count_are_estimated_with_their_error() {
-    let arguments = ["estimate", "64", "--seconds", "0.05", "--threads", "2"];
-    let report = json(&[&arguments[..], &["--json"]].concat());
-    let number =
-        |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
-    // The number is about 6.4 √n exp(n (ln n − γ)) for n from 27 to 1000.
-    let expected =
-        64.0 * (64.0_f64.log10() - 1.944_001 / std::f64::consts::LN_10) + 51.2_f64.log10();
-    let off = (number("log10_solutions") - expected).abs();
-    let error = number("log10_solutions_error");
-    assert!(error > 0.0 && error < 0.3 && off < 5.0 * error, "{report}");
-    for (least, value, most) in [
-        ("log10_solutions_least", "log10_solutions", "log10_solutions_most"),
-        ("gamma_least", "gamma", "gamma_most"),
-    ] {
-        assert!(number(least) < number(value) && number(value) < number(most), "{report}");
-    }
-    assert!(number("gamma") > 1.85 && number("gamma") < 1.91, "{report}");
-    let runs = number("runs");
-    assert!(runs >= 16.0 && number("effective_runs") <= runs, "{report}");
-    assert!(number("sweeps") >= 8.0 * 64.0, "{report}");
-    assert_eq!(report["n"], 64);
-    assert!(report.get("count_s").is_none() && report.get("dives").is_none(), "{report}");
-    let output = run(&arguments);
-    for words in ["64 queens, estimated from", "annealing runs", "log10(solutions)", "gamma"] {
-        assert!(text(&output.stdout).contains(words), "{}", text(&output.stdout));
-    }
-}
-
-#[test]
-fn an_estimate_that_cannot_be_made_is_reported_in_one_line() {
-    let cases: [(&[&str], &[&str]); 6] = [
-        (&["estimate", "1001"], &["1001", "0 to 1000"]),
-        (&["estimate", "-1"], &["-1", "0 to 1000"]),
-        (&["estimate", "x"], &["'x'", "0 to 1000"]),
-        (&["estimate", "1.5"], &["1.5", "0 to 1000"]),
-        (&["estimate", "33", "--kernel", "scalar"], &["--kernel", "n up to 32", "33"]),
-        (&["estimate", "33", "--seconds", "-1"], &["-1", "seconds"]),
-    ];
-    for (arguments, words) in cases {
-        assert_refused(arguments, 2, words);
-    }
 }
 
 #[test]

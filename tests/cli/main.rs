@@ -3,10 +3,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bench_command_line;
 mod both_checkers_agree;
 mod command_line;
 mod documentation_is_consistent;
+mod estimate_command_line;
 mod flags_are_read_from_files_and_variables;
+mod interrupted_counts_keep_their_units;
 mod modules_import_only_from_lower_layers;
 mod only_valid_certificates_are_accepted;
 mod optimisation_command_line;

@@ -297,13 +297,6 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
 
-/// Sends SIGINT, as Ctrl-C does.
-#[cfg(unix)]
-fn interrupt(child: &std::process::Child) {
-    let id = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our own child process");
-}
-
 #[cfg(unix)]
 #[test]
 fn an_interrupted_list_ends_with_a_complete_line_and_exit_code_130() {
@@ -315,7 +308,7 @@ fn an_interrupted_list_ends_with_a_complete_line_and_exit_code_130() {
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
     let mut text = String::new();
     out.read_line(&mut text).expect("a line");
-    interrupt(&child);
+    program::interrupt(&child);
     out.read_to_string(&mut text).expect("UTF-8");
     assert!(text.ends_with('\n') && text.lines().all(|line| line.split(' ').count() == 20));
     let output = child.wait_with_output().expect("our own child process");
@@ -348,7 +341,7 @@ fn an_interrupted_search_prints_its_best_placement() {
     while !fs::exists(&file).expect("readable") {
         std::thread::yield_now();
     }
-    interrupt(&child);
+    program::interrupt(&child);
     let output = child.wait_with_output().expect("our own child process");
     let message = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(130), "{message}");

@@ -75,3 +75,18 @@ pub fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
         assert!(message.contains(word), "{arguments:?} does not say '{word}': {message}");
     }
 }
+
+/// Returns the one JSON object that the program prints on one line; it must succeed.
+pub fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1, "{arguments:?}: one object, one line");
+    serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
+}
+
+/// Sends SIGINT, as Ctrl-C does.
+#[cfg(unix)]
+pub fn interrupt(child: &std::process::Child) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our own child process");
+}
