@@ -95,8 +95,8 @@ impl CpuArgs {
 /// The choice of the subproblems of a plan.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct SubproblemsArgs {
-    /// The subproblems of the units: auto (those that are faster on CPUs), prefixes, or column-sets (for
-    /// large boards of queens).
+    /// The subproblems of the units: auto (those that are faster on CPUs), prefixes, or column-sets
+    /// (for large boards of queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::campaign::Settings;
 
-/// How many units are recounted.
+/// The shares of the units that are recounted.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CheckArgs {
     /// The share of the units that the coordinator recounts in full: from 0 to 1, or a percentage.

@@ -20,9 +20,9 @@ use toml::{Table, Value};
 
 use super::{Exit, Failure, atomic_file, print};
 
-/// Show the flags that are set by variables, by the configuration file or by default.
+/// Show the flags that variables, the configuration file or defaults set.
 ///
-/// A flag is taken from the first of these sources that has it: the command line;
+/// The first of these sources that sets a flag decides its value: the command line;
 /// NQUEENS_COMMAND_FLAG; NQUEENS_FLAG; the table [command] of the configuration file; the top level
 /// of that file; the built-in default. The configuration file is --config FILE, or NQUEENS_CONFIG,
 /// or nqueens/config.toml in the user's configuration directory.

@@ -35,16 +35,16 @@ pub(super) struct Args {
     classes: bool,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The subproblems: auto (those of the kernel; prefixes if a GPU takes part; otherwise those that
-    /// the CPU counts fastest), prefixes, or column-sets (of queens).
+    /// The subproblems: auto (those of the kernel; prefixes if a GPU takes part; otherwise those
+    /// that the CPU counts fastest), prefixes, or column-sets (of queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
     /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU
     /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
-    /// Save finished units, and every ten seconds the counted part of others, to the checkpoint
-    /// FILE, and resume from it if it exists.
+    /// Save finished units, and about every ten seconds the counted part of others, to the
+    /// checkpoint FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     #[command(flatten)]

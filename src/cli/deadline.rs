@@ -11,8 +11,8 @@ use super::terminal::time_limit;
 /// Limits of a count's time. The first that is reached stops it.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct LimitArgs {
-    /// Stop the count after this time: a number and s, m, h or d, for example 8h. With --resume, the
-    /// same command continues it.
+    /// Stop the count after this time: a number and s, m, h or d, for example 8h. With --resume,
+    /// the same command continues the count.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     /// Stop the count at this local time of today, or of tomorrow if it is past: HH:MM, for example

@@ -37,7 +37,7 @@ pub enum Exit {
     TryAgain = 75,
     /// `run-unit`: stopped by a signal; what was counted is saved.
     Checkpointed = 85,
-    /// Interrupted by Ctrl-C, or `count` was stopped by its time limit.
+    /// Interrupted by Ctrl-C, or `count` was stopped by `--time-limit` or `--stop-at`.
     Interrupted = 130,
 }
 

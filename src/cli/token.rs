@@ -42,7 +42,7 @@ struct CreateArgs {
     /// The number of certificates that can be obtained with the token.
     #[arg(long, value_name = "K", default_value = "1", value_parser = uses, allow_negative_numbers = true)]
     uses: NonZeroU32,
-    /// How long the token is valid: a number and s, m, h or d.
+    /// The time for which the token is valid: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration, allow_negative_numbers = true)]
     expires: Duration,
     /// The owner of the workers that enrol with the token (default: a separate owner for each

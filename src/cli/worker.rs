@@ -18,7 +18,7 @@ use crate::report::{counted, duration};
 
 /// Do work for a coordinator: count units and search for proofs.
 ///
-/// The first start on a machine other than the coordinator's needs a token; create it on the
+/// The first start needs a token if the coordinator has a certificate authority; create it on the
 /// coordinator's machine with nqueens token create. The worker stores its certificate in its data
 /// directory and renews it. It also stores results there until the coordinator has acknowledged
 /// them.

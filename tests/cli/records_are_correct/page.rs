@@ -72,43 +72,46 @@ const INTRODUCTION: &str = "\
 
 # Records
 
-This page shows which sizes the program has counted or proved, with the time, the machine and the commit of one run
-each. The tables are files: [counts.csv](../records/counts.csv), [first.csv](../records/first.csv),
-[beautiful.csv](../records/beautiful.csv) and [veripb.csv](../records/veripb.csv), which also have the placements, the
-fingerprints and the full hashes.
-[records/README.md](../records/README.md) defines their columns and the machines. A test checks every row: placements
-are solutions, counts are the published ones, kept certificates have these hashes. [Performance](performance.md) has the
-current figures of each kind.
+This page shows which sizes the program has counted or proved, with the time, the machine and the
+commit of one run each. The tables are files: [counts.csv](../records/counts.csv),
+[first.csv](../records/first.csv), [beautiful.csv](../records/beautiful.csv) and
+[veripb.csv](../records/veripb.csv), which also have the placements, the fingerprints and the full
+hashes. [records/README.md](../records/README.md) defines their columns and the machines. A test
+checks every row: placements are solutions, counts are the published ones, kept certificates have
+these hashes. [Performance](performance.md) has the current figures of each kind.
 ";
 
 const ABOUT_COUNTS: &str = "
 ## Counts
 
-Wall-clock seconds of `nqueens count N`. The status \"published\" means that the value is the published one.
+Wall-clock seconds of `nqueens count N`. The status \"published\" means that the program knows the
+published value, and that the count is equal to it.
 ";
 
 const ABOUT_FIRST: &str = "
 ## First solutions
 
-The lexicographically first solution, proved by a certificate. In the column *literature*, \"open\" marks the sizes that
-Fischetti and Salvagnin (arXiv 1907.08246) left open, \"equal\" those whose published solution is known here and is the
-same. The status \"open\" means that the seconds given did not suffice.
+The lexicographically first solution, proved by a certificate. In the column *literature*, \"open\"
+marks the sizes that Fischetti and Salvagnin (arXiv 1907.08246) left open, \"equal\" those whose
+published solution is known here and is the same. The status \"open\" means that the seconds given
+did not suffice.
 ";
 
 const ABOUT_BEAUTIFUL: &str = "
 ## Most beautiful solutions
 
-A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\" marks the sizes whose
-published fingerprint is known here and is the same.
+A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\"
+marks the sizes whose published fingerprint is known here and is the same.
 ";
 
 const ABOUT_VERIPB: &str = "
 ## Proofs for VeriPB
 
-Certificates translated by `nqueens check FILE --veripb OUT` for the proof checker VeriPB 3.0.2 (see
-[Proofs](proofs.md#proofs-that-another-checker-verifies)): the size of the proof, CPU seconds (user) of the check and
-translation together, those of VeriPB and its largest memory, and the size of the proof that `veripb -e` elaborates.
-Where seconds of VeriPB are given, it has verified the proof; the diary says why some cells are empty.
+Certificates translated by `nqueens check FILE --veripb OUT` for the proof checker VeriPB 3.0.2
+(see [Proofs](proofs.md#proofs-that-another-checker-verifies)): the size of the proof, CPU seconds
+(user) of the check and translation together, those of VeriPB and its largest memory, and the size
+of the proof that `veripb -e` elaborates. Where seconds of VeriPB are given, it has verified the
+proof; the diary says why some cells are empty.
 ";
 
 /// Returns a table of the page.
