@@ -55,7 +55,7 @@ Exit codes:
    42  run-unit: permanent failure; a retry is useless
    75  run-unit: temporary failure; retry, possibly on another machine
    85  run-unit: stopped; what was counted is saved
-  130  interrupted, or count stopped by its time limit";
+  130  interrupted, or a count stopped by --time-limit or --stop-at";
 
 /// An error that ends the program: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]

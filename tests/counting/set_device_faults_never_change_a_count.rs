@@ -268,24 +268,23 @@ fn a_device_that_fails_with_column_sets_is_disabled() {
     drop(kernel.open(&decomposition).expect("a sound device"));
     let loads_of_the_self_test = loads.load(Ordering::Relaxed);
     assert!(loads_of_the_self_test > 3);
+    // A CPU beside the device may count the batches that would have failed,
+    // so only the last moment, which a count may not reach at all, has one.
+    let moments =
+        [(0, false), (loads_of_the_self_test + 1, false), (loads_of_the_self_test + 3, true)];
     for failing in ALL {
-        for (sound_batches, fails_surely) in
-            [(0, true), (loads_of_the_self_test + 1, true), (loads_of_the_self_test + 3, false)]
-        {
+        for (sound_batches, with_cpu) in moments {
             if failing == Failing::OutOfMemory && sound_batches > 0 {
                 continue;
             }
-            for with_cpu in [false, true] {
-                let device = FailingDevice::kernel(failing, sound_batches);
-                let (outcome, notes) = count(vec![device], with_cpu);
-                let case = format!("{failing:?} after {sound_batches} batches, CPU: {with_cpu}");
-                assert_eq!(outcome.solutions, 14200, "{case}");
-                // A count may have fewer batches, and a CPU may be faster.
-                if !with_cpu && fails_surely {
-                    let disabled = |note: &String| note.contains("failing-0 is disabled");
-                    assert!(notes.iter().any(disabled), "{case}: {notes:?}");
-                    assert!(outcome.devices.contains(&"cpu".to_owned()), "{case}");
-                }
+            let device = FailingDevice::kernel(failing, sound_batches);
+            let (outcome, notes) = count(vec![device], with_cpu);
+            let case = format!("{failing:?} after {sound_batches} batches, CPU: {with_cpu}");
+            assert_eq!(outcome.solutions, 14200, "{case}");
+            if !with_cpu {
+                let disabled = |note: &String| note.contains("failing-0 is disabled");
+                assert!(notes.iter().any(disabled), "{case}: {notes:?}");
+                assert!(outcome.devices.contains(&"cpu".to_owned()), "{case}");
             }
         }
     }
