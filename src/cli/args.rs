@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::Failure;
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
 use crate::decomposition::{Decomposition, Job, MAX_COUNT_SIZE, Scheme, Subproblems};
-use crate::engine::{CountOptions, DeviceChoice, fastest_subproblems, plan_for_campaign};
+use crate::engine::{
+    CountOptions, DeviceChoice, DeviceName, fastest_subproblems, plan_for_campaign,
+};
 use crate::kernel::KernelKind;
 
 /// Squares that are decided in advance.
@@ -55,9 +57,43 @@ fn squares(text: &str) -> Result<Squares, SquareError> {
 impl DecidedSquares {
     /// Returns the problem of size `n` with these squares.
     pub(super) fn problem(&self, piece: Piece, n: usize) -> Result<Problem, Failure> {
-        let list = |flags: &[Squares]| flags.iter().flat_map(|f| f.0.iter().copied()).collect();
-        Problem::new(piece, n, list(&self.place), list(&self.block)).map_err(Failure::usage)
+        self.problem_with(piece, n, [])
     }
+
+    /// Returns the problem of size `n` with these squares and further pieces on `placed`.
+    pub(super) fn problem_with(
+        &self,
+        piece: Piece,
+        n: usize,
+        placed: impl IntoIterator<Item = Square>,
+    ) -> Result<Problem, Failure> {
+        let list = |flags: &[Squares]| -> Vec<Square> {
+            flags.iter().flat_map(|f| f.0.iter().copied()).collect()
+        };
+        let placed = list(&self.place).into_iter().chain(placed).collect();
+        Problem::new(piece, n, placed, list(&self.block)).map_err(Failure::usage)
+    }
+
+    /// Returns the name of a flag that is given, if one is.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let flags = [("--place", &self.place), ("--block", &self.block)];
+        flags.iter().find(|(_, squares)| !squares.is_empty()).map(|(flag, _)| *flag)
+    }
+}
+
+/// Returns the name of the piece for a reader, in the singular.
+pub(super) const fn noun(piece: Piece) -> &'static str {
+    match piece {
+        Piece::Queen => "queen",
+        Piece::Rook => "rook",
+        Piece::Superqueen => "superqueen",
+        Piece::Toroidal => "toroidal queen",
+    }
+}
+
+/// Returns squares for JSON: row and column, counted from 1.
+pub(super) fn from_one(squares: &[Square]) -> Vec<[usize; 2]> {
+    squares.iter().map(|square| [square.row + 1, square.col + 1]).collect()
 }
 
 /// Parses `what`, a whole number between two bounds.
@@ -68,6 +104,52 @@ pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Resul
     })
 }
 
+/// One or several board sizes, as they are written: 8, 4..40 (with both ends) or 6,8,10.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sizes(pub(super) Vec<usize>);
+
+impl Sizes {
+    /// Parses sizes, each of them by `size`.
+    pub(super) fn parse(
+        text: &str,
+        size: impl Fn(&str) -> Result<usize, String>,
+    ) -> Result<Self, String> {
+        let mut sizes = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let Some((first, last)) = part.split_once("..") else {
+                sizes.push(size(part)?);
+                continue;
+            };
+            let (first, last) = (size(first)?, size(last)?);
+            if first > last {
+                return Err(format!(
+                    "invalid range '{part}'; put the smaller size first, for example 4..40"
+                ));
+            }
+            sizes.extend(first..=last);
+        }
+        Ok(Self(sizes))
+    }
+}
+
+/// The choice of devices.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct DeviceArgs {
+    /// The devices, separated by commas: auto, cpu, gpu, or ids from nqueens devices.
+    #[arg(long, value_name = "DEVICES", default_value = "auto")]
+    device: DeviceChoice,
+    /// Use the GPUs only; the same as --device gpu.
+    #[arg(long, conflicts_with = "device")]
+    gpu: bool,
+}
+
+impl DeviceArgs {
+    /// Returns the chosen devices.
+    pub(super) fn choice(&self) -> DeviceChoice {
+        if self.gpu { DeviceChoice::These(vec![DeviceName::Gpu]) } else { self.device.clone() }
+    }
+}
+
 /// How to count on the CPU.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CpuArgs {
@@ -76,7 +158,13 @@ pub(super) struct CpuArgs {
     #[arg(long, default_value = "auto", value_parser = or_auto::<KernelKind>)]
     kernel: OrAuto<KernelKind>,
     /// The number of threads (default: one per core).
-    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
+    #[arg(
+        short = 'j',
+        long,
+        value_name = "T",
+        value_parser = threads,
+        allow_negative_numbers = true
+    )]
     threads: Option<NonZeroUsize>,
 }
 
@@ -173,6 +261,33 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_numbers_ranges_and_lists() {
+        let size = |text: &str| number(text, "board size", 0, 250);
+        let parsed = |text| Sizes::parse(text, size).map(|sizes| sizes.0);
+        for (text, sizes) in [
+            ("8", vec![8]),
+            ("6..10", vec![6, 7, 8, 9, 10]),
+            ("6,8,10", vec![6, 8, 10]),
+            ("10, 4..6,8", vec![10, 4, 5, 6, 8]),
+            ("5..5", vec![5]),
+        ] {
+            assert_eq!(parsed(text), Ok(sizes), "{text}");
+        }
+        for (text, word) in [
+            ("", "''"),
+            ("8,", "''"),
+            ("10..6", "smaller size first"),
+            ("6..", "''"),
+            ("1..251", "251"),
+            ("6...10", ".10"),
+            ("-1..4", "-1"),
+        ] {
+            let error = parsed(text).expect_err(text);
+            assert!(error.contains(word), "{error}");
+        }
+    }
 
     #[test]
     fn a_time_is_a_number_with_a_unit() {

@@ -69,7 +69,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
     /// The number of threads (default: one per core). Needs --method exact.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(short = 'j', long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Stop after this time and print the best solution found: a number and s, m, h or d. The time
     /// includes the check of the certificate.
@@ -78,7 +78,7 @@ pub(super) struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Show no progress bar.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use file::{BenchFile, ContestantResult, Machine};
 
-use super::args::{OrAuto, board_size, or_auto, threads};
+use super::args::{DeviceArgs, OrAuto, board_size, or_auto, threads};
 use super::chart::{Bar, svg};
 use super::interrupt::Interrupt;
 use super::output_file::OutputFile;
@@ -23,11 +23,17 @@ use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
 use crate::report::{counted, rounded};
 
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from \
+nqueens devices";
+
 /// Benchmark the kernels and devices that count n queens.
 ///
 /// Runs alternate (A B A B …), and every count is compared with the published value. If n is larger
 /// than 16, the textbook kernel counts n = 16.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
 pub(super) struct Args {
     /// The board size, from 0 to 27.
     #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
@@ -37,12 +43,10 @@ pub(super) struct Args {
     /// the flag for several kernels [default: the fastest for small and for large boards].
     #[arg(long, value_parser = or_auto::<KernelKind>)]
     kernel: Vec<OrAuto<KernelKind>>,
-    /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from
-    /// nqueens devices.
-    #[arg(long, value_name = "DEVICES", default_value = "auto")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// The number of threads (default: one per core).
-    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
+    #[arg(short = 'j', long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
     /// The number of timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
@@ -76,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let compared = args.compare.iter().map(|path| BenchFile::read(path, args.n));
     let compared = compared.collect::<Result<Vec<_>, _>>()?;
-    let devices = find_devices(&args.device).map_err(CountError::from)?;
+    let devices = find_devices(&args.device.choice()).map_err(CountError::from)?;
     let machine = Machine::here(&devices);
     let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
@@ -131,7 +135,7 @@ fn device_contestants(
     args: &Args,
     devices: Vec<Device>,
 ) -> Result<Vec<Contestant<'static>>, CountError> {
-    if devices.is_empty() && args.device == DeviceChoice::Auto {
+    if devices.is_empty() && args.device.choice() == DeviceChoice::Auto {
         note("no GPU adapter found; comparing CPU kernels only");
     }
     let tested = |device: Device| {
@@ -151,7 +155,7 @@ fn device_contestants(
         match of_device {
             Ok(of_device) => contestants.extend(of_device),
             // A failure of a device that was not named does not stop the benchmark.
-            Err(error) if args.device == DeviceChoice::Auto => note(&error.to_string()),
+            Err(error) if args.device.choice() == DeviceChoice::Auto => note(&error.to_string()),
             Err(error) => return Err(error),
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::args::{Board, threads};
+use super::args::{Board, DeviceArgs, threads};
 use super::check_args::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
@@ -19,21 +19,25 @@ use crate::cluster::worker::{self, WorkerOptions};
 use crate::engine::{DeviceChoice, DeviceName, has_gpu};
 use crate::report::job_name;
 
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices of the first worker, separated by commas: auto, cpu, gpu, or ids from nqueens \
+devices. The other workers use the CPU";
+
 /// Run a coordinator and several workers on this machine, to try a campaign.
 ///
 /// Runs nqueens coordinator, nqueens worker and nqueens submit count N --wait in one process, on a
 /// free port of this machine. All files are removed at the end unless --data is given.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
     /// The number of workers, which share the cores.
     #[arg(long, value_name = "K", default_value = "2", value_parser = threads, allow_negative_numbers = true)]
     workers: NonZeroUsize,
-    /// The devices of the first worker, separated by commas: auto, cpu, gpu, or ids from nqueens
-    /// devices. The other workers use the CPU.
-    #[arg(long, value_name = "DEVICES", default_value = "auto")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Keep the ledger in this directory, and resume from it if it exists.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -131,7 +135,7 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let coordinator = Coordinator::to(address.clone(), &Security::Plain)?;
     let workers = start_workers(args, &address, &folder, &stopped);
     let mut request = request(problem, 0);
-    if has_gpu(problem, &args.device) {
+    if has_gpu(problem, &args.device.choice()) {
         request.set_subproblems(v1::Subproblems::Prefixes);
     }
     let counted = async {
@@ -178,7 +182,7 @@ fn start_workers(
             options.name = name.parse().ok();
             options.threads = NonZeroUsize::new(threads.max(1));
             options.devices = if number == 0 {
-                args.device.clone()
+                args.device.choice()
             } else {
                 DeviceChoice::These(vec![DeviceName::Cpu])
             };

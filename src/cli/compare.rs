@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::Sizes;
 use super::chart::{Bar, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
@@ -34,9 +35,14 @@ use crate::solver::{Progress, ProgressSink as _};
 /// Proven answers must be equal; if two differ, the exit code is 6.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board sizes.
-    #[arg(required = true, value_parser = board_size, allow_negative_numbers = true)]
-    n: Vec<usize>,
+    /// The board sizes: numbers, ranges and lists, for example 8 10, 6..10 or 6,8,10.
+    #[arg(
+        value_name = "N",
+        required = true,
+        value_parser = |text: &str| Sizes::parse(text, board_size),
+        allow_negative_numbers = true
+    )]
+    sizes: Vec<Sizes>,
     /// The problem: solve, first, beautiful or list.
     #[arg(long, default_value_t = Query::First)]
     query: Query,
@@ -52,7 +58,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Show no progress bar.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 
@@ -142,7 +148,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let begin = |path| OutputFile::begin("chart", path);
     let chart = args.svg.as_deref().map(begin).transpose()?;
     let mut results = Vec::new();
-    'all: for &n in &args.n {
+    'all: for n in args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()) {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
             if interrupt.is_raised() {
                 break 'all;

@@ -251,8 +251,15 @@ fn config_argument(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
+/// Returns the command that is called with the name of the program, for example "nqueens submit
+/// count".
+pub(super) fn called(command: &clap::Command, arguments: &[OsString]) -> String {
+    let (_, names, _) = leaf(command, arguments);
+    [&["nqueens"], names.as_slice()].concat().join(" ")
+}
+
 /// Returns the command that is called, its names, and the position after them.
-fn leaf<'a>(
+pub(super) fn leaf<'a>(
     command: &'a clap::Command,
     arguments: &[OsString],
 ) -> (&'a clap::Command, Vec<&'a str>, usize) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, CpuArgs, OrAuto, or_auto};
+use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto};
 use super::deadline::{LimitArgs, Reached};
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
@@ -17,15 +17,20 @@ use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::Subproblems;
 use crate::engine::{
-    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask, DeviceChoice,
-    TimeForecast,
+    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask, TimeForecast,
 };
 use crate::kernel::symmetric::{Classes, classes};
 use crate::oeis::{Sequence, totals_of};
 use crate::report::{Published, counted, duration, grouped, percent, rounded};
 
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU more than \
+about 3 s), cpu, gpu, or ids from nqueens devices";
+
 /// Count all solutions, or all completions of a board.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
@@ -39,10 +44,8 @@ pub(super) struct Args {
     /// that the CPU counts fastest), prefixes, or column-sets (of queens).
     #[arg(long, value_name = "KIND", default_value = "auto", value_parser = or_auto::<Subproblems>)]
     subproblems: OrAuto<Subproblems>,
-    /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU
-    /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
-    #[arg(long, value_name = "DEVICES", default_value = "auto")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Save finished units, and about every ten seconds the counted part of others, to the
     /// checkpoint FILE, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
@@ -53,7 +56,7 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     /// Show no progress bar.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 
@@ -143,7 +146,7 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
         }
     });
     let subproblems = args.subproblems.0;
-    let options = CountOptions { subproblems, ..args.cpu.options(args.device.clone()) };
+    let options = CountOptions { subproblems, ..args.cpu.options(args.device.choice()) };
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
     // Planning takes seconds from n = 26.
     bar.set_message("planning");
@@ -296,14 +299,13 @@ fn report(
     classes: Option<&Classes>,
     comparison: &Comparison,
 ) -> Report {
-    let from_one = |s: &Square| [s.row + 1, s.col + 1];
     Report {
         n: problem.n(),
         piece: problem.piece().name(),
-        placed: problem.placed().iter().map(from_one).collect(),
-        blocked: problem.blocked().iter().map(from_one).collect(),
+        placed: from_one(problem.placed()),
+        blocked: from_one(problem.blocked()),
         solutions: outcome.solutions.to_string(),
-        conflict: conflict.map(|(a, b)| [from_one(&a), from_one(&b)]),
+        conflict: conflict.map(|(a, b)| [a, b].map(|s| [s.row + 1, s.col + 1])),
         classes: classes.map(|classes| ClassesReport {
             total: classes.total.to_string(),
             fundamental: classes.fundamental.to_string(),
@@ -332,15 +334,9 @@ fn text(
     comparison: &Comparison,
 ) -> String {
     let n = problem.n();
-    let what = match problem.piece() {
-        Piece::Queen => "queens",
-        Piece::Rook => "rooks",
-        Piece::Superqueen => "superqueens",
-        Piece::Toroidal => "toroidal queens",
-    };
     let solutions = outcome.solutions;
-    let noun = if problem.is_empty() { "solution" } else { "completion" };
-    let mut lines = vec![format!("{n} {what}: {}", counted(solutions, noun))];
+    let what = if problem.is_empty() { "solution" } else { "completion" };
+    let mut lines = vec![format!("{n} {}s: {}", noun(problem.piece()), counted(solutions, what))];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     line("digits", solutions.to_string());
     if let Some((a, b)) = conflict {
@@ -373,7 +369,7 @@ fn text(
     line("kernel", format!("{} on {}, {units}{nodes}", outcome.kernel, on.join(" and ")));
     line(
         "time",
-        format!("{}, {} {noun}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)),
+        format!("{}, {} {what}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)),
     );
     lines.join("\n") + "\n"
 }

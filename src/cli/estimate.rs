@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::{CpuArgs, number};
+use super::args::{CpuArgs, DecidedSquares, from_one, noun, number};
 use super::progress::time_with_interval;
 use super::{Exit, Failure, print};
+use crate::board::{Piece, Problem};
 use crate::decomposition::MAX_COUNT_SIZE;
 use crate::engine::{AnnealingEstimate, MAX_ANNEALING_SIZE, estimate_by_annealing};
 use crate::engine::{CountOptions, DeviceChoice, DeviceName, Estimate, Mean, estimate};
@@ -17,15 +18,21 @@ use crate::report::{counted, rounded};
 ///
 /// Solutions and nodes are estimated by random dives into the search tree, after symmetry reduction
 /// and without look-ahead; kernels visit fewer nodes. The time is estimated by counting a random
-/// sample of the subproblems on the CPU.
+/// sample of the subproblems on the CPU, for queens only.
 ///
-/// From n = 33 on, where nothing can be counted, only the solutions are estimated, by annealed
-/// importance sampling.
+/// From n = 33 on, where nothing can be counted, only the solutions of the empty board of queens are
+/// estimated, by annealed importance sampling.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 1000.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
+    #[command(flatten)]
+    squares: DecidedSquares,
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
     #[command(flatten)]
     cpu: CpuArgs,
     /// The time to spend on dives, and again on the sample, in seconds; from n = 33 on, the time
@@ -55,6 +62,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Serialize)]
 struct Report {
     n: usize,
+    piece: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    placed: Vec<[usize; 2]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked: Vec<[usize; 2]>,
     solutions: f64,
     solutions_error: f64,
     solutions_least: f64,
@@ -97,17 +109,24 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.n > MAX_COUNT_SIZE {
         return run_large(args, &options);
     }
-    let found = estimate(args.n, &options, args.seconds, args.seed)?;
+    let problem = args.squares.problem(args.piece, args.n)?;
+    let found = estimate(&problem, &options, args.seconds, args.seed)?;
     if args.json {
-        print_json(&report(args.n, &found))?;
+        print_json(&report(&problem, &found))?;
     } else {
-        print(&text(args.n, &found))?;
+        print(&text(&problem, &found))?;
     }
     Ok(Exit::Done)
 }
 
 /// Estimates a board that is too large to count.
 fn run_large(args: &Args, options: &CountOptions) -> Result<Exit, Failure> {
+    if let Some(flag) = args.squares.given().or((args.piece != Piece::Queen).then_some("--piece")) {
+        return Err(Failure::usage(format!(
+            "{flag} is for n up to {MAX_COUNT_SIZE}; the estimate of n = {} is for the empty board of queens",
+            args.n
+        )));
+    }
     if options.kernel.is_some() {
         return Err(Failure::usage(format!(
             "--kernel is for n up to {MAX_COUNT_SIZE}; the estimate of n = {} uses no kernel",
@@ -188,14 +207,17 @@ fn power_of_ten(log10: f64) -> String {
     }
 }
 
-fn report(n: usize, found: &Estimate) -> Report {
+fn report(problem: &Problem, found: &Estimate) -> Report {
     /// The half-width of a 90 % interval in standard errors.
     const HALF: f64 = 1.645;
     let Estimate { solutions, nodes, dives, time } = *found;
     let ([solutions_least, solutions_most], [nodes_least, nodes_most]) =
         (solutions.interval(), nodes.interval());
     Report {
-        n,
+        n: problem.n(),
+        piece: problem.piece().name(),
+        placed: from_one(problem.placed()),
+        blocked: from_one(problem.blocked()),
         solutions: solutions.mean,
         solutions_error: solutions.error,
         solutions_least,
@@ -215,10 +237,11 @@ fn report(n: usize, found: &Estimate) -> Report {
     }
 }
 
-fn text(n: usize, found: &Estimate) -> String {
+fn text(problem: &Problem, found: &Estimate) -> String {
+    let n = problem.n();
     let mut lines = vec![format!(
         "{}, estimated from {} (with 90 % intervals)",
-        counted(n as u128, "queen"),
+        counted(n as u128, noun(problem.piece())),
         counted(found.dives.into(), "dive"),
     )];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
@@ -226,7 +249,7 @@ fn text(n: usize, found: &Estimate) -> String {
         let [least, most] = value.interval();
         format!("{} ({} to {})", rounded(value.mean), rounded(least), rounded(most))
     };
-    line("solutions", estimated(found.solutions));
+    line(if problem.is_empty() { "solutions" } else { "completions" }, estimated(found.solutions));
     line("nodes", estimated(found.nodes));
     if let Some(found) = &found.time {
         let from = match found.samples {

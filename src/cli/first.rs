@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::args::{DecidedSquares, Sizes, from_one};
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
@@ -13,7 +14,7 @@ use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};
-use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
+use crate::board::{Piece, Placement, Problem, Square};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
@@ -21,14 +22,15 @@ use crate::solver::first::{self, Found, Options, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
 use crate::solver::{Answer, Unproven, Verdict};
 
-/// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
+/// Find the lexicographically first solution (OEIS A141843), and prove it.
 ///
 /// The exact method proves in exact integers that no solution comes before it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, or a range: 8, 4..40. At most 128 for exact, and 250 for the other methods.
-    #[arg(value_name = "N", value_parser = sizes, allow_negative_numbers = true)]
-    sizes: Sizes,
+    /// The board size, a range or a list: 8, 4..40 or 6,8,10. At most 128 for exact, and 250 for
+    /// the other methods.
+    #[arg(value_name = "N", required = true, value_parser = sizes, allow_negative_numbers = true)]
+    sizes: Vec<Sizes>,
     /// The method: exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights.
     #[arg(long, default_value_t = FirstMethod::Exact)]
     method: FirstMethod,
@@ -43,22 +45,32 @@ pub(super) struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Show no progress bar.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
+
+/// The help of `--place`.
+const PLACE_HELP: &str = "\
+A square that holds a queen, counted from 1. Repeat the flag or write '2,4 4,5' for several squares. \
+Finds the first completion. Needs --method exact";
+
+/// The help of `--block`.
+const BLOCK_HELP: &str = "\
+A square that must stay empty. Repeat the flag or write '1,1 8,8' for several squares. Needs \
+--method exact";
 
 /// The options of the exact method.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
+#[command(mut_arg("place", |flag| flag.help(PLACE_HELP)))]
+#[command(mut_arg("block", |flag| flag.help(BLOCK_HELP)))]
 struct EngineArgs {
-    /// A square that holds a queen, counted from 1. Repeat the flag or write '2,4 4,5' for several
-    /// squares. Finds the first completion. Needs --method exact.
-    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
-    place: Vec<Squares>,
+    #[command(flatten)]
+    squares: DecidedSquares,
     /// The columns of the queens in the first rows: '1 3 5'. Finds the first solution with this
     /// prefix. Needs --method exact.
     #[arg(long, value_name = "COLUMNS", value_parser = prefix, allow_hyphen_values = true)]
-    from: Option<Squares>,
+    from: Option<Prefix>,
     /// Write a certificate to FILE; verify it with nqueens check. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -68,47 +80,25 @@ struct EngineArgs {
     #[command(flatten)]
     max_work: MaxWork,
     /// The number of threads (default: one per core). Needs --method exact.
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(short = 'j', long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
-/// Board sizes, from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sizes {
-    first: usize,
-    last: usize,
-    range: bool,
-}
-
 fn sizes(text: &str) -> Result<Sizes, String> {
-    let Some((first, last)) = text.split_once("..") else {
-        let n = board_size(text)?;
-        return Ok(Sizes { first: n, last: n, range: false });
-    };
-    let (first, last) = (board_size(first)?, board_size(last)?);
-    if first > last {
-        return Err(format!(
-            "invalid range '{text}'; put the smaller size first, for example 4..40"
-        ));
-    }
-    Ok(Sizes { first, last, range: true })
+    Sizes::parse(text, board_size)
 }
 
-/// The squares of one occurrence of a flag.
+/// The squares of the queens in the first rows.
 #[derive(Clone, Debug)]
-struct Squares(Vec<Square>);
+struct Prefix(Vec<Square>);
 
-fn squares(text: &str) -> Result<Squares, SquareError> {
-    parse_squares(text).map(Squares)
-}
-
-fn prefix(text: &str) -> Result<Squares, String> {
+fn prefix(text: &str) -> Result<Prefix, String> {
     let column = |(row, word): (usize, &str)| {
         let column = word.parse::<usize>().ok().and_then(|column| column.checked_sub(1));
         column.map(|column| Square::new(row, column))
     };
     let squares: Option<Vec<Square>> = text.split_whitespace().enumerate().map(column).collect();
-    squares.map(Squares).ok_or_else(|| {
+    squares.map(Prefix).ok_or_else(|| {
         format!("invalid columns '{text}'; use the columns of rows 1, 2, …, counted from 1, for example '1 3 5'")
     })
 }
@@ -129,20 +119,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
-    let Sizes { first, last, range } = args.sizes;
-    if last > args.method.largest() {
-        let (method, largest) = (args.method, args.method.largest());
+    let sizes: Vec<usize> = args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()).collect();
+    let (method, largest) = (args.method, args.method.largest());
+    if let Some(n) = sizes.iter().find(|n| **n > largest) {
         let message = format!(
-            "{method} supports boards up to n = {largest}, not n = {last}; choose another method"
+            "{method} supports boards up to n = {largest}, not n = {n}; choose another method"
         );
         return Err(Failure::usage(message));
     }
-    if range {
-        return table(args, solver);
-    }
-    let format = args.output.format(Piece::Queen, first, false)?;
+    let [n] = sizes[..] else { return table(args, &sizes, solver) };
+    let format = args.output.format(Piece::Queen, n, false)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-    let run = answer(args, first, solver, &mut terminal);
+    let run = answer(args, n, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
     let exit = report.finish(found.as_ref(), format, &terminal);
@@ -158,8 +146,7 @@ fn answer(
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let engine = &args.engine;
-    let problem =
-        Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let problem = engine.problem(n)?;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
         method => (
@@ -171,25 +158,30 @@ fn answer(
     let found = completion(&problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
-    report.placed =
-        problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
+    report.placed = from_one(problem.placed());
+    report.blocked = from_one(problem.blocked());
     let written = engine.certificate.as_ref().filter(|_| answer.is_proven() && unwritten.is_none());
     report.certificate = written.map(|path| path.display().to_string());
     Ok((report, found, unwritten))
 }
 
 /// Prints one line for each board: its size, the time and the columns; or the same as JSON.
-fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failure> {
-    let format = args.output.format(Piece::Queen, args.sizes.last, true)?;
+fn table(
+    args: &Args,
+    sizes: &[usize],
+    solver: Option<&'static dyn Solver>,
+) -> Result<Exit, Failure> {
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let format = args.output.format(Piece::Queen, largest, true)?;
     if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
         return Err(Failure::usage(
-            "a range is printed as a table or as JSON; omit --format and --board",
+            "several boards are printed as a table or as JSON; omit --format and --board",
         ));
     }
     args.engine.reject_files()?;
     let mut stream = Stream::begin();
     let mut unproven = 0;
-    for n in args.sizes.first..=args.sizes.last {
+    for &n in sizes {
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
         let run = answer(args, n, solver, &mut terminal);
         terminal.finish();
@@ -233,15 +225,17 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
 }
 
 impl EngineArgs {
-    /// Returns the squares of the placed queens.
-    fn placed(&self) -> Vec<Square> {
-        self.place.iter().chain(&self.from).flat_map(|squares| squares.0.iter().copied()).collect()
+    /// Returns the board of size `n` with the decided squares.
+    fn problem(&self, n: usize) -> Result<Problem, Failure> {
+        let above = self.from.iter().flat_map(|prefix| prefix.0.iter().copied());
+        self.squares.problem_with(Piece::Queen, n, above)
     }
 
     /// Rejects all these options for another method.
     fn reject_all(&self, method: FirstMethod) -> Result<(), Failure> {
+        let squares = self.squares.given();
         let given = [
-            ("--place", !self.place.is_empty()),
+            (squares.unwrap_or_default(), squares.is_some()),
             ("--from", self.from.is_some()),
             ("--certificate", self.certificate.is_some()),
             ("--resume", self.resume.is_some()),
@@ -296,7 +290,8 @@ impl EngineArgs {
         let refuted = saved.unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or(cores, usize::from);
-        let options = Options { threads, refuted, placed: problem.placed().to_vec() };
+        let (placed, blocked) = (problem.placed().to_vec(), problem.blocked().to_vec());
+        let options = Options { threads, refuted, placed, blocked };
         let found = first::first_solution(n, options, terminal, &mut |refuted| {
             resume_file.write_if_due(|| resume::write(n, refuted))
         });

@@ -59,7 +59,7 @@ pub(super) struct Args {
     #[command(flatten)]
     solver: SolverChoice,
     /// Show no progress and no summary.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 

@@ -17,6 +17,9 @@ pub(super) struct Logs {
     /// The least severe level that is logged.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
     log_level: Level,
+    /// Log more; the same as --log-level debug.
+    #[arg(short, long, conflicts_with = "log_level")]
+    verbose: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,6 +40,7 @@ impl Logs {
     /// Installs the logger, which writes to stderr.
     pub(super) fn start(self) {
         let level = match self.log_level {
+            _ if self.verbose => LevelFilter::DEBUG,
             Level::Error => LevelFilter::ERROR,
             Level::Warn => LevelFilter::WARN,
             Level::Info => LevelFilter::INFO,

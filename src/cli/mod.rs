@@ -21,6 +21,7 @@ mod estimate;
 mod exit;
 mod first;
 mod greedy;
+mod help;
 mod ilp;
 mod interrupt;
 mod job_state;
@@ -50,6 +51,8 @@ mod submit;
 mod terminal;
 mod token;
 mod top;
+mod usage;
+mod version;
 mod worker;
 mod workers;
 
@@ -59,7 +62,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 pub use exit::{Exit, Failure};
 
@@ -68,9 +71,9 @@ use crate::cluster::protocol::v1::JobState;
 
 /// Count the placements of n non-attacking queens exactly, and find solutions with proofs.
 #[derive(Debug, Parser)]
-#[command(version, after_help = exit::TABLE, arg_required_else_help = true)]
+#[command(version, long_version = version::long(), arg_required_else_help = true)]
 struct Cli {
-    /// Read flags from this TOML file; nqueens config show lists the values in effect.
+    /// Read flags from this TOML file; nqueens config show lists them.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -113,8 +116,9 @@ enum Command {
     Htcondor(batch::HtcondorArgs),
     Worker(worker::Args),
     Workers(workers::Args),
-    /// Drain a worker: let it finish its leased units, and lease no more to it until the worker
-    /// restarts.
+    /// Drain a worker: let it finish its units, and lease no more to it.
+    ///
+    /// A worker that is restarted is leased units again.
     Drain(workers::WorkerArgs),
     /// Release a worker from quarantine.
     Release(workers::WorkerArgs),
@@ -144,17 +148,17 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Ok(sources) => sources,
         // Help is printed even if the configuration file is invalid.
         Err(failure) => {
-            return match Cli::try_parse_from(arguments) {
-                Err(error) if is_help(&error) => report_parse_error(&error),
+            return match parse(&command, arguments.clone()) {
+                Err(error) if is_help(&error) => report_parse_error(&command, &arguments, &error),
                 _ => Err(failure),
             };
         }
     };
     let (arguments, has_configured) = sources.complete(&command, arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match parse(&command, arguments.clone()) {
         Ok(cli) => cli,
         Err(error) => {
-            return report_parse_error(&error).map_err(|mut failure| {
+            return report_parse_error(&command, &arguments, &error).map_err(|mut failure| {
                 if has_configured {
                     failure.message +=
                         " (with flags from NQUEENS_* variables and the configuration file; see nqueens config show)";
@@ -207,7 +211,11 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
 
 /// Returns the whole command line, for completions and man pages.
 fn command() -> clap::Command {
-    Cli::command()
+    help::grouped(Cli::command())
+}
+
+fn parse(command: &clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command.clone().try_get_matches_from(arguments)?)
 }
 
 /// Returns whether help or the version was requested.
@@ -216,27 +224,26 @@ fn is_help(error: &clap::Error) -> bool {
 }
 
 /// Prints help and version as data, and turns every other error of the parser into one line.
-fn report_parse_error(error: &clap::Error) -> Result<Exit, Failure> {
+/// Without any argument, the short help comes before that line.
+fn report_parse_error(
+    command: &clap::Command,
+    arguments: &[OsString],
+    error: &clap::Error,
+) -> Result<Exit, Failure> {
     match error.kind() {
         _ if is_help(error) => {
             print(&error.render().to_string())?;
             Ok(Exit::Done)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Err(Failure::usage("no command given; nqueens --help lists the commands"))
+            if arguments.len() <= 1 {
+                let _ = writeln!(io::stderr(), "{}", command.clone().render_help());
+            }
+            let called = config::called(command, arguments);
+            let message = format!("no command given; {called} --help lists the commands");
+            Err(Failure::usage(message))
         }
-        _ => {
-            let text = error.render().to_string();
-            let lines: Vec<&str> =
-                text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            let message = lines.join(" ");
-            let message = message.trim_start_matches("error: ");
-            Err(Failure::usage(match error.kind() {
-                // The parser of the value says what is valid.
-                ErrorKind::ValueValidation | ErrorKind::InvalidValue => message.to_owned(),
-                _ => format!("{message}; see --help"),
-            }))
-        }
+        _ => Err(Failure::usage(usage::message(command, arguments, error))),
     }
 }
 
@@ -269,6 +276,44 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
+    }
+
+    /// Calls `check` with the names and the definition of each command that can be run.
+    fn for_each_command(check: &mut dyn FnMut(&str, &clap::Command)) {
+        fn walk(names: &str, command: &clap::Command, check: &mut dyn FnMut(&str, &clap::Command)) {
+            for subcommand in command.get_subcommands() {
+                walk(&format!("{names} {}", subcommand.get_name()), subcommand, check);
+            }
+            if !command.has_subcommands() {
+                check(names, command);
+            }
+        }
+        walk("nqueens", &command(), check);
+    }
+
+    #[test]
+    fn flags_of_the_same_name_are_written_in_the_same_way_in_all_commands() {
+        const SHORT: [(&str, char); 3] = [("threads", 'j'), ("quiet", 'q'), ("verbose", 'v')];
+        let mut commands = 0;
+        for_each_command(&mut |names, command| {
+            commands += 1;
+            let has = |long| command.get_arguments().any(|arg| arg.get_long() == Some(long));
+            for arg in command.get_arguments() {
+                let expected = SHORT.iter().find(|(long, _)| Some(*long) == arg.get_long());
+                assert_eq!(arg.get_short(), expected.map(|(_, short)| *short), "{names} {arg}");
+                assert!(arg.get_help().is_some(), "{names} {arg} has no description");
+            }
+            for (flag, other) in [
+                ("device", "gpu"),
+                ("place", "block"),
+                ("log-level", "verbose"),
+                ("format", "json"),
+            ] {
+                assert!(!has(flag) || has(other), "{names} has --{flag}, but not --{other}");
+            }
+            assert!(command.get_about().is_some(), "{names} has no description");
+        });
+        assert!(commands > 40, "{commands}");
     }
 
     /// Splits a shell command line into words, up to the first pipe, redirection, semicolon or

@@ -20,6 +20,9 @@ pub(super) struct Report {
     /// The squares of the placed queens; rows and columns are counted from 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) placed: Vec<[usize; 2]>,
+    /// The squares that must stay empty; rows and columns are counted from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) blocked: Vec<[usize; 2]>,
     pub(super) method: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) solver: Option<&'static str>,
@@ -66,6 +69,7 @@ impl Report {
         Self {
             n,
             placed: Vec::new(),
+            blocked: Vec::new(),
             method,
             solver,
             solution: answer
@@ -113,7 +117,7 @@ impl Report {
         stream.finish()?;
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
-            (None, None) if self.placed.is_empty() => {
+            (None, None) if self.placed.is_empty() && self.blocked.is_empty() => {
                 let what = if self.symmetric == Some(true) {
                     "doubly symmetric solution"
                 } else {
@@ -121,7 +125,7 @@ impl Report {
                 };
                 (Exit::NoSolution, format!("no {what} exists for n = {}", self.n))
             }
-            (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
+            (None, None) => (Exit::NoSolution, "the board has no completion".into()),
             (Some(doubt), solution) => {
                 let exit =
                     if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };

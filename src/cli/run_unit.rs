@@ -8,20 +8,26 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::CpuArgs;
+use super::args::{CpuArgs, DeviceArgs};
 use super::interrupt::Interrupt;
 use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
 use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
 use crate::checkpoint::CheckpointError;
-use crate::engine::{CountError, CountEvent, CountTask, DeviceChoice, DeviceError, PartOutcome};
+use crate::engine::{CountError, CountEvent, CountTask, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
 use crate::report::{counted, duration};
+
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices, separated by commas: cpu, auto (the CPU, and all GPUs if the part takes the CPU \
+more than about 3 s), gpu, or ids from nqueens devices";
 
 /// Count one part of a plan, and save its units in a directory that all parts share.
 ///
 /// After an interruption or a failure, run the same command again to resume.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP).default_value("cpu")))]
 pub(super) struct Args {
     /// The plan file.
     #[arg(value_name = "FILE")]
@@ -35,10 +41,8 @@ pub(super) struct Args {
     out: PathBuf,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The devices, separated by commas: cpu, auto (the CPU, and all GPUs if the part takes the CPU
-    /// more than about 3 s), gpu, or ids from nqueens devices.
-    #[arg(long, value_name = "DEVICES", default_value = "cpu")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -152,7 +156,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         note(&format!("{} already exists", result.display()));
         return print_report(args, &plan, index, None, &result);
     }
-    let options = args.cpu.options(args.device.clone());
+    let options = args.cpu.options(args.device.choice());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
     let bar = progress_bar();

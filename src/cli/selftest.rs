@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::args::DeviceArgs;
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem};
 use crate::engine::{CountError, CountOptions, CountTask, DeviceChoice, DeviceName};
@@ -11,21 +12,25 @@ use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
 use crate::report::counted;
 
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices to test, separated by commas: auto (the CPU and every adapter), cpu, gpu, or ids \
+from nqueens devices";
+
 /// Test every kernel and device with counts whose results are known.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
 pub(super) struct Args {
     /// Test larger boards, too, which takes half a minute on a slow device.
     #[arg(long)]
     long: bool,
-    /// The devices to test, separated by commas: auto (the CPU and every adapter), cpu, gpu, or ids
-    /// from nqueens devices.
-    #[arg(long, value_name = "DEVICES", default_value = "auto")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut failed = Vec::new();
-    if args.device.has_cpu() {
+    if args.device.choice().has_cpu() {
         for kernel in KernelKind::ALL.into_iter().filter(|kind| kind.runs_here()) {
             print(&report_line(kernel.name(), test_kernel(kernel, args.long)?, &mut failed))?;
         }
@@ -79,10 +84,10 @@ fn test_kernel(kernel: KernelKind, long: bool) -> Result<Result<(), String>, Cou
 }
 
 fn test_devices(args: &Args, failed: &mut Vec<String>) -> Result<(), Failure> {
-    if args.device == DeviceChoice::These(vec![DeviceName::Cpu]) {
+    if args.device.choice() == DeviceChoice::These(vec![DeviceName::Cpu]) {
         return Ok(());
     }
-    let devices = match &args.device {
+    let devices = match &args.device.choice() {
         DeviceChoice::Auto => find_every_device(),
         choice => find_devices(choice).map_err(CountError::from)?,
     };

@@ -52,7 +52,7 @@ pub(super) struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Show no progress and no summary.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
     ilp_options: ilp::Options,

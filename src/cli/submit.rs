@@ -68,6 +68,10 @@ struct BeautifulArgs {
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_work", |flag| flag.help(CERTIFICATE_HELP)))]
 struct ProofArgs {
+    /// The priority. The tasks of proofs of higher priority are leased first; among equals, those
+    /// that are older.
+    #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
     /// Wait until the proof is finished, and print its report.
     #[arg(long)]
     wait: bool,
@@ -149,9 +153,10 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     let begin = |path| OutputFile::begin("certificate", path);
     let file = args.certificate.as_deref().map(begin).transpose()?;
     let coordinator = args.remote.connect().await?;
-    let request = v1::SubmitProofRequest { what: Some(asked) };
+    let request = v1::SubmitProofRequest { what: Some(asked), priority: args.priority };
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
+    note_other_priority(&answer, args.priority);
     if !args.wait && file.is_none() {
         return print_submitted(&job, &answer, args.json);
     }
@@ -239,12 +244,7 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     };
     let answer = coordinator.call(coordinator.link.operations().submit(request)).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
-    if answer.known && answer.priority != args.priority {
-        note(&format!(
-            "job {job} was submitted before with priority {}, which is unchanged",
-            answer.priority
-        ));
-    }
+    note_other_priority(&answer, args.priority);
     if answer.state() == v1::JobState::Running {
         note_long(&coordinator, problem, answer.subproblems()).await;
     }
@@ -255,6 +255,17 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
         return print_final(&report, args.json);
     }
     print_submitted(&job, &answer, args.json)
+}
+
+/// Prints a note if the job was submitted before with another priority.
+fn note_other_priority(answer: &v1::SubmitResponse, priority: i32) {
+    if answer.known && answer.priority != priority {
+        note(&format!(
+            "job {} was submitted before with priority {}, which is unchanged",
+            job_name(&answer.job),
+            answer.priority
+        ));
+    }
 }
 
 /// Prints a note on the time of a long count, by the workers that the coordinator knows.

@@ -15,7 +15,7 @@ use crate::cluster::auth::{
 use crate::cluster::coordinator::now_ms;
 use crate::report::{counted, predicted};
 
-/// Create, list or revoke the tokens with which workers and users enrol with a coordinator.
+/// Create, list or revoke the tokens with which workers and users enrol.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

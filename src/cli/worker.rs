@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::CpuArgs;
 use super::args::parse_duration;
+use super::args::{CpuArgs, DeviceArgs};
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
 use crate::cluster::worker::{self, Rest, Summary, WorkerOptions, WorkingHours};
-use crate::engine::DeviceChoice;
 use crate::report::{counted, duration};
+
+/// The help of `--device`.
+const DEVICE_HELP: &str = "\
+The devices, separated by commas: auto (the CPU, and GPUs once there is work), cpu, gpu, or ids \
+from nqueens devices";
 
 /// Do work for a coordinator: count units and search for proofs.
 ///
@@ -27,6 +31,7 @@ use crate::report::{counted, duration};
 /// within --drain-timeout; unfinished units are returned to the coordinator. A second signal ends
 /// it at once.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
 pub(super) struct Args {
     /// The address of the coordinator.
     #[arg(long, value_name = "HOST:PORT")]
@@ -40,10 +45,8 @@ pub(super) struct Args {
     name: Option<Name>,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The devices, separated by commas: auto (the CPU, and GPUs once there is work), cpu, gpu, or
-    /// ids from nqueens devices.
-    #[arg(long, value_name = "DEVICES", default_value = "auto")]
-    device: DeviceChoice,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// The data directory of the worker, with its certificate, name and undelivered results. Each
     /// worker needs its own (default: one per coordinator in the user's data directory).
     #[arg(long, value_name = "DIR")]
@@ -95,7 +98,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
-    let machine = args.cpu.options(args.device.clone());
+    let machine = args.cpu.options(args.device.choice());
     let default_dir = || {
         default_data()
             .with_file_name("worker")

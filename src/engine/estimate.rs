@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use super::calibration::{TimeForecast, forecast_time, student_95};
 use super::count::{CountError, CountOptions};
 use super::unit_size::{job, threads, with_prefixes};
-use crate::board::{Piece, Problem};
+use crate::board::Problem;
 use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
+use crate::kernel::generic::Position;
 
 /// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +61,7 @@ pub struct Estimate {
     /// The number of dives made.
     pub dives: u64,
     /// The time that the count would take on this machine, with the kernel and threads of the
-    /// options; `None` if its subproblems take too long to sample.
+    /// options; `None` if its subproblems take too long to sample, or for pieces other than queens.
     pub time: Option<TimeForecast>,
 }
 
@@ -107,15 +108,15 @@ struct Dives<'a> {
 
 impl Dives<'_> {
     fn dive(&mut self, case: &SymmetryCase, prefix: &Prefix) {
-        let (mut state, mut ways) = (prefix.state(), 1.0);
+        let ((mut position, mut state), mut ways) = (Position::new(case, prefix), 1.0);
         for k in prefix.filled()..case.rows().len() {
-            let available = case.available(k, state);
+            let available = position.available(k, state);
             if available == 0 {
                 return;
             }
             ways *= f64::from(available.count_ones());
             self.nodes += ways;
-            state = case.place(k, state, self.choose(available));
+            state = position.place(k, state, self.choose(available));
         }
         self.solutions += ways * f64::from(case.weight()) / 3.0;
     }
@@ -212,21 +213,20 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Estimates the count of n queens on the empty board by dives for about `time`, and the time that
-/// the count would take here by subproblems that are counted for about `time`.
+/// Estimates the count of a problem by dives for about `time`, and the time that the count would
+/// take here by subproblems that are counted for about `time`. The time is for queens only.
 ///
 /// # Errors
 /// The board is too large to count, or the kernel cannot count it here.
 pub fn estimate(
-    n: usize,
+    problem: &Problem,
     options: &CountOptions,
     time: Duration,
     seed: u64,
 ) -> Result<Estimate, CountError> {
     /// The minimum number of rounds.
     const LEAST_ROUNDS: usize = 16;
-    let problem = Problem::empty(Piece::Queen, n);
-    let (job, kernel) = job(&problem, options)?;
+    let (job, kernel) = job(problem, options)?;
     let decomposition = Decomposition::new(job);
     let prefixes = &*with_prefixes(&decomposition);
     let mut rounds = Rounds::new(prefixes, seed);
@@ -245,6 +245,7 @@ pub fn estimate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{Piece, Square};
     use crate::decomposition::{AttackState, Job, Scheme};
     use crate::oeis::{Sequence, lookup};
 
@@ -258,6 +259,64 @@ mod tests {
             |column: usize| nodes_below(case, filled + 1, case.place(filled, state, 1 << column));
         u64::from(available.count_ones())
             + crate::decomposition::columns_of(available).map(below).sum::<u64>()
+    }
+
+    /// Returns the estimate of a problem by many rounds with a seed.
+    fn estimated(problem: &Problem, seed: u64) -> Mean {
+        let scheme = Scheme::best(problem);
+        let job = Job::new(problem.clone(), scheme, None, 1).expect("a small board");
+        let decomposition = Decomposition::new(job);
+        let mut rounds = Rounds::new(&decomposition, seed);
+        (0..200).for_each(|_| rounds.make());
+        Mean::of(&rounds.solutions)
+    }
+
+    #[test]
+    fn estimates_are_close_to_the_counts_of_every_piece_and_of_decided_squares() {
+        let squares = |list: &[(usize, usize)]| {
+            list.iter().map(|&(row, col)| Square::new(row, col)).collect::<Vec<_>>()
+        };
+        for (piece, n, placed, blocked) in [
+            (Piece::Queen, 10, vec![], vec![]),
+            (Piece::Queen, 12, squares(&[(3, 4)]), squares(&[(0, 0), (7, 7), (11, 2)])),
+            (Piece::Rook, 8, vec![], vec![]),
+            (Piece::Rook, 9, squares(&[(0, 0)]), squares(&[(1, 1), (8, 8)])),
+            (Piece::Superqueen, 12, vec![], vec![]),
+            (Piece::Toroidal, 11, vec![], vec![]),
+            (Piece::Toroidal, 8, vec![], vec![]),
+        ] {
+            let problem = Problem::new(piece, n, placed, blocked).expect("on the board");
+            let truth = count(&problem) as f64;
+            let Mean { mean, error, .. } = estimated(&problem, 7);
+            assert!((mean - truth).abs() <= 5.0 * error + 1e-9, "{problem:?}: {mean} for {truth}");
+            assert!(error < 0.1 * truth + 1e-9, "{problem:?}: error {error} of {truth}");
+        }
+    }
+
+    /// Returns the number of solutions by placing pieces row by row.
+    fn count(problem: &Problem) -> u64 {
+        fn below(problem: &Problem, above: &mut Vec<Square>) -> u64 {
+            let (n, row) = (problem.n(), above.len());
+            if row == n {
+                return 1;
+            }
+            let mut solutions = 0;
+            for column in 0..n {
+                let square = Square::new(row, column);
+                let is_placed = |placed: &Square| placed.row != row || *placed == square;
+                let attacks = |other: &Square| problem.piece().attacks(n, *other, square);
+                if !problem.blocked().contains(&square)
+                    && problem.placed().iter().all(is_placed)
+                    && !above.iter().any(attacks)
+                {
+                    above.push(square);
+                    solutions += below(problem, above);
+                    above.pop();
+                }
+            }
+            solutions
+        }
+        below(problem, &mut Vec::new())
     }
 
     #[test]

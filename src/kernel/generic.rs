@@ -57,13 +57,9 @@ fn completions(case: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
     if prefix.filled() == case.rows().len() {
         return (1, 0);
     }
-    let mut search =
-        Search { case, piece: case.piece(), queens: [0; MAX_COUNT_SIZE + 2 * KNIGHT], nodes: 0 };
-    for Square { row, col } in case.block().iter().copied().chain(prefix.squares(case)) {
-        search.queens[row + KNIGHT] = 1 << col;
-    }
-    let start = search.with_piece_diagonals(prefix.state());
-    let available = search.available(prefix.filled(), start);
+    let (position, start) = Position::new(case, prefix);
+    let available = position.available(prefix.filled(), start);
+    let mut search = Search { position, nodes: 0 };
     let completions = search.fill(prefix.filled(), start, available);
     (completions, search.nodes)
 }
@@ -71,50 +67,50 @@ fn completions(case: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
 /// The largest row distance at which a knight attacks.
 const KNIGHT: usize = 2;
 
-struct Search<'a> {
+/// The open rows of a case, some of which are filled, for any piece.
+pub(crate) struct Position<'a> {
     case: &'a SymmetryCase,
     piece: Piece,
     /// The queen bit of `row` at `row + KNIGHT`, 0 while the row is open. Placed rows stay 0: the
     /// masks already exclude their knight moves.
     queens: [u32; MAX_COUNT_SIZE + 2 * KNIGHT],
-    nodes: u64,
 }
 
-impl Search<'_> {
-    /// Returns the completions with the open row at `k` in one of the `available` columns. Row `k`
-    /// must exist.
-    fn fill(&mut self, k: usize, state: AttackState, mut available: u32) -> u64 {
-        let Some(&next_row) = self.case.rows().get(k + 1) else {
-            let last = available.count_ones().into();
-            self.nodes += last;
-            return last;
-        };
-        let row = self.case.rows()[k];
-        let mut completions = 0;
-        while available != 0 {
-            let queen = available & available.wrapping_neg();
-            available ^= queen;
-            self.nodes += 1;
-            let after = self.with_piece_diagonals(self.case.place(k, state, queen));
-            self.queens[row + KNIGHT] = queen;
-            let next = self.available(k + 1, after);
-            debug_assert_eq!(self.queens[next_row + KNIGHT], 0, "rows ahead are open");
-            if next != 0 && !self.row_is_full(k + 2, after) {
-                completions += self.fill(k + 1, after, next);
+impl<'a> Position<'a> {
+    /// Creates the position of a prefix. Returns it with its state.
+    pub(crate) fn new(case: &'a SymmetryCase, prefix: &Prefix) -> (Self, AttackState) {
+        let queens = [0; MAX_COUNT_SIZE + 2 * KNIGHT];
+        let mut position = Self { case, piece: case.piece(), queens };
+        if position.piece == Piece::Superqueen {
+            for Square { row, col } in case.block().iter().copied().chain(prefix.squares(case)) {
+                position.queens[row + KNIGHT] = 1 << col;
             }
         }
-        self.queens[row + KNIGHT] = 0;
-        completions
+        let start = position.with_piece_diagonals(prefix.state());
+        (position, start)
     }
 
-    /// Returns the columns available to the open row at `k`.
+    /// Returns the columns available to the open row at `k`, with all earlier rows filled.
     #[inline]
-    fn available(&self, k: usize, state: AttackState) -> u32 {
+    pub(crate) fn available(&self, k: usize, state: AttackState) -> u32 {
         let available = self.case.available(k, state);
         match self.piece {
             Piece::Superqueen => available & !self.knights(self.case.rows()[k]),
             Piece::Queen | Piece::Rook | Piece::Toroidal => available,
         }
+    }
+
+    /// Fills the open row at `k` in the column of the single bit `queen`. Returns the state.
+    #[inline]
+    pub(crate) fn place(&mut self, k: usize, state: AttackState, queen: u32) -> AttackState {
+        self.queens[self.case.rows()[k] + KNIGHT] = queen;
+        self.with_piece_diagonals(self.case.place(k, state, queen))
+    }
+
+    /// Opens the row at `k` again.
+    #[inline]
+    fn remove(&mut self, k: usize) {
+        self.queens[self.case.rows()[k] + KNIGHT] = 0;
     }
 
     /// Returns whether the open row at `k`, if it exists, has no column left. Ignores the rules:
@@ -142,6 +138,38 @@ impl Search<'_> {
             Piece::Toroidal => wrapped(self.case.n(), state),
             Piece::Rook => AttackState { columns: state.columns, ..AttackState::default() },
         }
+    }
+}
+
+struct Search<'a> {
+    position: Position<'a>,
+    nodes: u64,
+}
+
+impl Search<'_> {
+    /// Returns the completions with the open row at `k` in one of the `available` columns. Row `k`
+    /// must exist.
+    fn fill(&mut self, k: usize, state: AttackState, mut available: u32) -> u64 {
+        let rows = self.position.case.rows();
+        let Some(&next_row) = rows.get(k + 1) else {
+            let last = available.count_ones().into();
+            self.nodes += last;
+            return last;
+        };
+        let mut completions = 0;
+        while available != 0 {
+            let queen = available & available.wrapping_neg();
+            available ^= queen;
+            self.nodes += 1;
+            let after = self.position.place(k, state, queen);
+            let next = self.position.available(k + 1, after);
+            debug_assert_eq!(self.position.queens[next_row + KNIGHT], 0, "rows ahead are open");
+            if next != 0 && !self.position.row_is_full(k + 2, after) {
+                completions += self.fill(k + 1, after, next);
+            }
+        }
+        self.position.remove(k);
+        completions
     }
 }
 

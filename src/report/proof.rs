@@ -17,6 +17,8 @@ pub struct ProofReport {
     n: u32,
     /// The state, by its name.
     pub state: &'static str,
+    /// The tasks of proofs of higher priority are leased first.
+    priority: i32,
     submitter: String,
     /// The row, counted from 1, that the open queries decide.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +119,7 @@ impl ProofReport {
             what,
             n,
             state: state_name(state),
+            priority: status.priority,
             submitter: status.submitter,
             row: Some(status.row).filter(|&row| row > 0 && !proven),
             queries_open: status.open,

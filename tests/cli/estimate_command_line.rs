@@ -23,6 +23,24 @@ fn estimates_are_close_to_the_count_and_state_their_error() {
 }
 
 #[test]
+fn other_pieces_and_decided_squares_are_estimated_without_the_time_of_other_pieces() {
+    let estimate = |arguments: &[&str]| {
+        json(&[&["estimate"], arguments, &["--seconds", "0.2", "--json"]].concat())
+    };
+    let report = estimate(&["8", "--piece", "rook"]);
+    let solutions = report["solutions"].as_f64().expect("a number");
+    assert!((solutions - 40_320.0).abs() < 4_000.0, "{report}");
+    assert_eq!(report["piece"], "rook");
+    assert!(report["count_s"].is_null(), "{report}");
+    let report = estimate(&["8", "--place", "1,1"]);
+    assert_eq!(report["placed"], serde_json::json!([[1, 1]]));
+    let solutions = report["solutions"].as_f64().expect("a number");
+    assert!((solutions - 4.0).abs() < 1.0, "{report}");
+    let output = run(&["estimate", "8", "--piece", "toroidal", "--seconds", "0.1"]);
+    assert!(text(&output.stdout).starts_with("8 toroidal queens, estimated from"));
+}
+
+#[test]
 fn boards_that_are_too_large_to_count_are_estimated_with_their_error() {
     let arguments = ["estimate", "64", "--seconds", "0.05", "--threads", "2"];
     let report = json(&[&arguments[..], &["--json"]].concat());
@@ -54,12 +72,14 @@ fn boards_that_are_too_large_to_count_are_estimated_with_their_error() {
 
 #[test]
 fn an_estimate_that_cannot_be_made_is_reported_in_one_line() {
-    let cases: [(&[&str], &[&str]); 6] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["estimate", "1001"], &["1001", "0 to 1000"]),
         (&["estimate", "-1"], &["-1", "0 to 1000"]),
         (&["estimate", "x"], &["'x'", "0 to 1000"]),
         (&["estimate", "1.5"], &["1.5", "0 to 1000"]),
         (&["estimate", "33", "--kernel", "scalar"], &["--kernel", "n up to 32", "33"]),
+        (&["estimate", "33", "--piece", "rook"], &["--piece", "n up to 32", "33"]),
+        (&["estimate", "33", "--place", "1,1"], &["--place", "n up to 32", "33"]),
         (&["estimate", "33", "--seconds", "-1"], &["-1", "seconds"]),
     ];
     for (arguments, words) in cases {

@@ -258,7 +258,7 @@ fn invalid_requests_are_refused_in_one_line() {
         (&["list", "8", "--method", "ilp", "--piece", "superqueen"], &["queens and rooks"]),
         (&["list", "251", "--method", "ilp"], &["250"]),
         (&["compare", "8", "--query", "count"], &["beautiful"]),
-        (&["compare"], &["required"]),
+        (&["compare"], &["needs <N>"]),
     ] {
         assert_refused(arguments, 2, words);
     }

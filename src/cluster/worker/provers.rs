@@ -264,7 +264,7 @@ impl Solvers {
         let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
-            solver => solver.insert((n, query_solver(n, &[]))),
+            solver => solver.insert((n, query_solver(n, &[], &[]))),
         };
         let outcome = solver
             .solve(&PrefixQuery { prefix, lp_limit: programmes, attempt }, Task::alone(control));

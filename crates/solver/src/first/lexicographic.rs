@@ -29,6 +29,8 @@ pub struct Options {
     pub refuted: Refutations,
     /// Queens that are already placed, on squares of the board; no two of them attack each other.
     pub placed: Vec<Square>,
+    /// Squares that must stay empty; no queen is placed on any of them.
+    pub blocked: Vec<Square>,
 }
 
 /// The result of a run.
@@ -81,7 +83,8 @@ impl From<Found> for Answer<Vec<usize>> {
     }
 }
 
-/// Finds the first solution on the board of size `n`, or the first completion of the placed queens.
+/// Finds the first solution on the board of size `n`, or the first completion of the placed queens
+/// that leaves the blocked squares empty.
 /// Calls `keep` whenever a prefix is refuted.
 ///
 /// # Panics
@@ -92,7 +95,9 @@ pub fn first_solution(
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
-    let solvers = (0..options.threads.max(1)).map(|_| query_solver(n, &options.placed)).collect();
+    let solvers = (0..options.threads.max(1))
+        .map(|_| query_solver(n, &options.placed, &options.blocked))
+        .collect();
     first_solution_with(n, options, solvers, sink, keep)
 }
 
@@ -113,6 +118,7 @@ pub fn first_solution_with(
         n,
         solvers,
         placed: options.placed,
+        blocked: options.blocked,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: Control::default(),
@@ -128,6 +134,7 @@ pub fn first_solution_with(
 struct Run<'a> {
     n: usize,
     placed: Vec<Square>,
+    blocked: Vec<Square>,
     /// One solver per thread.
     solvers: Vec<Box<dyn QuerySolver>>,
     refuted: Refutations,
@@ -198,25 +205,27 @@ impl Run<'_> {
     /// Returns `above` extended by one queen, for each free column before `end`.
     fn extensions(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
         let free = (0..end)
-            .filter(|&column| is_free(above, column) && self.avoids_placed(above.len(), column));
+            .filter(|&column| is_free(above, column) && self.is_allowed(above.len(), column));
         free.map(|column| above.iter().copied().chain([column]).collect()).collect()
     }
 
-    /// Returns whether a queen on this square attacks no placed queen, or is one of them.
-    fn avoids_placed(&self, row: usize, column: usize) -> bool {
+    /// Returns whether this square is not blocked, and a queen on it attacks no placed queen or is
+    /// one of them.
+    fn is_allowed(&self, row: usize, column: usize) -> bool {
         let square = Square::new(row, column);
-        self.placed
+        let avoids_placed = self
+            .placed
             .iter()
-            .all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square))
+            .all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square));
+        avoids_placed && !self.blocked.contains(&square)
     }
 
     /// Returns the first free column of each row, up to the first row that has none.
     fn greedy(&self) -> Vec<usize> {
         let mut prefix = Vec::new();
         while prefix.len() < self.n {
-            let free = |&column: &usize| {
-                is_free(&prefix, column) && self.avoids_placed(prefix.len(), column)
-            };
+            let free =
+                |&column: &usize| is_free(&prefix, column) && self.is_allowed(prefix.len(), column);
             let Some(column) = (0..self.n).find(free) else { break };
             prefix.push(column);
         }

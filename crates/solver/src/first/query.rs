@@ -57,16 +57,16 @@ pub trait QuerySolver: Send {
 }
 
 /// Creates a local solver for the board of size `n` with placed queens, none of which attacks
-/// another.
+/// another, and blocked squares, which no placed queen is on.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
-pub fn query_solver(n: usize, placed: &[Square]) -> Box<dyn QuerySolver> {
+pub fn query_solver(n: usize, placed: &[Square], blocked: &[Square]) -> Box<dyn QuerySolver> {
     assert!(n <= crate::first::LARGEST);
     if n <= Width64x64::ROWS {
-        Box::new(LocalSolver::<Width64x64>::new(n, placed))
+        Box::new(LocalSolver::<Width64x64>::new(n, placed, blocked))
     } else {
-        Box::new(LocalSolver::<Width128x128>::new(n, placed))
+        Box::new(LocalSolver::<Width128x128>::new(n, placed, blocked))
     }
 }
 
@@ -76,7 +76,7 @@ pub fn query_solver(n: usize, placed: &[Square]) -> Box<dyn QuerySolver> {
 /// If n is larger than [`LARGEST`](crate::first::LARGEST), or queens of `prefix` attack each other.
 pub fn decide_by_propagation(n: usize, prefix: &[usize]) -> Option<QueryOutcome> {
     fn decide<W: Width>(n: usize, prefix: &[usize]) -> Option<QueryOutcome> {
-        let mut board = LocalSolver::<W>::new(n, &[]).board(prefix);
+        let mut board = LocalSolver::<W>::new(n, &[], &[]).board(prefix);
         match board.propagate() {
             State::Refuted => Some(QueryOutcome::Refuted(Refutation::search())),
             State::Full => Some(QueryOutcome::Completed(board.solution())),
@@ -95,6 +95,7 @@ pub fn decide_by_propagation(n: usize, prefix: &[usize]) -> Option<QueryOutcome>
 pub(super) struct LocalSolver<W: Width> {
     n: usize,
     placed: Vec<Square>,
+    blocked: Vec<Square>,
     relaxations: Option<Relaxations<W>>,
     /// Multipliers with which the knapsacks refuted a board, most recent last.
     proved: VecDeque<Multipliers>,
@@ -284,10 +285,11 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
 }
 
 impl<W: Width> LocalSolver<W> {
-    pub(super) fn new(n: usize, placed: &[Square]) -> Self {
+    pub(super) fn new(n: usize, placed: &[Square], blocked: &[Square]) -> Self {
         Self {
             n,
             placed: placed.to_vec(),
+            blocked: blocked.to_vec(),
             relaxations: None,
             proved: VecDeque::new(),
             weights: Weights::new(n),
@@ -298,7 +300,11 @@ impl<W: Width> LocalSolver<W> {
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
         let above = prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column));
         let below = self.placed.iter().copied().filter(|square| square.row >= prefix.len());
-        Residual::new(self.n, &above.chain(below).collect::<Vec<_>>())
+        let mut board = Residual::new(self.n, &above.chain(below).collect::<Vec<_>>());
+        for square in &self.blocked {
+            board.eliminate(square.row, square.col);
+        }
+        board
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the modules against the plain definition, on random partial boards.
 
+use std::ops::ControlFlow;
+
 use fastrand::Rng;
 
 use super::components::Components;
@@ -15,9 +17,10 @@ use super::weights::Weights;
 use super::width::{Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::*;
 use crate::bitset::BitSet;
+use crate::classical::{AnswerSink, Ending, Method};
 use crate::progress::Unobserved;
 use nqueens_proof::ProofError;
-use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
+use nqueens_proof::board::{Piece, Problem, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Returns every completion of a prefix, row by row.
@@ -228,8 +231,8 @@ fn a_window_of_a_board_propagates_like_the_whole_board() {
 
 fn solvers(n: usize) -> [Box<dyn QuerySolver>; 2] {
     [
-        Box::new(LocalSolver::<Width64x64>::new(n, &[])),
-        Box::new(LocalSolver::<Width128x128>::new(n, &[])),
+        Box::new(LocalSolver::<Width64x64>::new(n, &[], &[])),
+        Box::new(LocalSolver::<Width128x128>::new(n, &[], &[])),
     ]
 }
 
@@ -289,7 +292,7 @@ fn every_first_solution_has_a_certificate_for_any_number_of_threads() {
 }
 
 #[test]
-fn the_first_completion_of_placed_queens_equals_that_of_backtracking() {
+fn the_first_completion_of_a_board_equals_that_of_backtracking() {
     let mut random = Rng::with_seed(6);
     let (mut some, mut none) = (0, 0);
     for _ in 0..300 {
@@ -303,19 +306,78 @@ fn the_first_completion_of_placed_queens_equals_that_of_backtracking() {
         if first_attack(Piece::Queen, n, &placed).is_some() {
             continue;
         }
-        let has =
-            |columns: &&Vec<usize>| placed.iter().all(|queen| columns[queen.row] == queen.col);
+        let blocked: Vec<Square> = (0..random.usize(0..2 * n))
+            .map(|_| Square::new(random.usize(0..n), random.usize(0..n)))
+            .filter(|square| !placed.contains(square))
+            .collect();
+        let has = |columns: &&Vec<usize>| {
+            placed.iter().all(|queen| columns[queen.row] == queen.col)
+                && blocked.iter().all(|square| columns[square.row] != square.col)
+        };
         let expected = all.iter().find(has).cloned();
         if expected.is_some() {
             some += 1
         } else {
             none += 1
         }
-        let options = Options { threads: 2, placed: placed.clone(), ..Options::default() };
+        let options = Options {
+            threads: 2,
+            placed: placed.clone(),
+            blocked: blocked.clone(),
+            ..Options::default()
+        };
         let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
-        assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
+        assert_eq!(
+            (found.solution, found.finished),
+            (expected, true),
+            "{placed:?}, {blocked:?} of {n}"
+        );
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
+}
+
+/// Returns the first solution of a board by plain backtracking; `None` if it has none.
+fn first_by_backtracking(problem: &Problem) -> Option<Vec<usize>> {
+    struct First(Option<Vec<usize>>);
+    impl AnswerSink for First {
+        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+            self.0 = Some(columns.to_vec());
+            ControlFlow::Break(())
+        }
+
+        fn report(&mut self, _: u64) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+    let mut first = First(None);
+    let outcome = Method::Backtracking.run(problem, &mut first).expect("a small board");
+    assert_eq!(outcome.ending == Ending::Exhausted, first.0.is_none());
+    first.0
+}
+
+#[test]
+fn the_first_solution_of_a_blocked_board_equals_that_of_backtracking() {
+    let mut random = Rng::with_seed(80);
+    let mut open = [0, 0];
+    for _ in 0..60 {
+        let n = random.usize(14..=22);
+        // About this many free squares in a row make some boards solvable and some not.
+        let free = random.usize(3..=6);
+        let mut blocked = Vec::new();
+        for row in 0..n {
+            let mut columns: Vec<usize> = (0..n).collect();
+            random.shuffle(&mut columns);
+            blocked.extend(columns[free..].iter().map(|&column| Square::new(row, column)));
+        }
+        let problem =
+            Problem::new(Piece::Queen, n, Vec::new(), blocked.clone()).expect("on the board");
+        let expected = first_by_backtracking(&problem);
+        open[usize::from(expected.is_some())] += 1;
+        let options = Options { threads: 1, blocked, ..Options::default() };
+        let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
+        assert_eq!((found.solution, found.finished), (expected, true), "{problem:?}");
+    }
+    assert!(open[0] > 10 && open[1] > 10, "{open:?}");
 }
 
 #[test]

@@ -130,7 +130,11 @@ impl Proofs {
     ///
     /// # Errors
     /// Returns an error if the record cannot be written or a thread cannot be spawned.
-    pub(super) fn submit(&self, goal: Goal, submitter: &str) -> io::Result<(JobHash, SubmitReply)> {
+    pub(super) fn submit(
+        &self,
+        (goal, priority): (Goal, i32),
+        submitter: &str,
+    ) -> io::Result<(JobHash, SubmitReply)> {
         let job = goal.job();
         let _one_at_a_time = lock(&self.changing);
         let known = lock(&self.proofs).get(&job).cloned();
@@ -139,7 +143,8 @@ impl Proofs {
                 proof.set_state(ProofState::Running, None)?;
                 proof.start(&self.queue, &self.permits)?;
             }
-            return Ok((job, SubmitReply { known: true, state: proof.state(), priority: 0 }));
+            let (state, priority) = (proof.state(), proof.priority());
+            return Ok((job, SubmitReply { known: true, state, priority }));
         }
         let store = ProofStore::new(self.directory.join(job.to_string()));
         let at_ms = now_ms();
@@ -147,6 +152,7 @@ impl Proofs {
         let record = ProofRecord {
             goal,
             state,
+            priority,
             submitter,
             submitted_ms: at_ms,
             state_ms: at_ms,
@@ -163,7 +169,7 @@ impl Proofs {
         let proof = Arc::new(Proof::new(goal, store, record, &self.observers));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
-        Ok((job, SubmitReply { known: false, state: JobState::Running, priority: 0 }))
+        Ok((job, SubmitReply { known: false, state: JobState::Running, priority }))
     }
 
     /// Returns the proofs whose names begin with `digits`.

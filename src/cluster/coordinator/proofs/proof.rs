@@ -197,6 +197,11 @@ impl Proof {
         lock(&self.progress).record.state
     }
 
+    /// Returns the priority of its tasks.
+    pub(super) fn priority(&self) -> i32 {
+        lock(&self.progress).record.priority
+    }
+
     /// Changes the state, on disk first.
     pub(super) fn set_state(
         &self,
@@ -399,6 +404,7 @@ impl Proof {
             provers: provers.iter().map(prover).collect(),
             checking_s: checking.as_secs_f64(),
             notes,
+            priority: record.priority,
         }
     }
 }

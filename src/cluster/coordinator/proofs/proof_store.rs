@@ -88,6 +88,9 @@ pub(super) struct ProofRecord {
     pub(super) goal: Goal,
     #[serde(rename = "stand")]
     pub(super) state: ProofState,
+    /// The tasks of proofs of higher priority are leased first. Earlier versions had none.
+    #[serde(default)]
+    pub(super) priority: i32,
     /// The name of the submitter.
     pub(super) submitter: String,
     pub(super) submitted_ms: u64,

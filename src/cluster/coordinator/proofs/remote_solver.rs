@@ -74,6 +74,7 @@ pub(super) trait AnswerObserver: Send + Sync {
 /// A solver that sends the queries of one proof to workers.
 pub(super) struct RemoteSolver {
     pub(super) job: JobHash,
+    pub(super) priority: i32,
     pub(super) queue: Arc<TaskQueue>,
     pub(super) permits: Arc<CheckPermits>,
     pub(super) listener: Arc<dyn AnswerObserver>,
@@ -89,7 +90,7 @@ impl RemoteSolver {
         wanted: &dyn Fn() -> bool,
         validate: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
     ) -> Option<(AnswerVerdict, T)> {
-        let mut answered = self.queue.ask(self.job, query, wanted)?;
+        let mut answered = self.queue.ask((self.job, self.priority), query, wanted)?;
         let ((mut verdict, value), took) = self.permits.within(|| validate(&mut answered.answer));
         if verdict == AnswerVerdict::Useless && !wanted() {
             // The check was stopped, which is not the worker's fault.

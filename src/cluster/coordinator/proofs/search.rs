@@ -38,6 +38,7 @@ impl Proof {
     ) -> io::Result<()> {
         let solver = || RemoteSolver {
             job: self.goal.job(),
+            priority: self.priority(),
             queue: Arc::clone(queue),
             permits: Arc::clone(permits),
             listener: Arc::clone(self) as Arc<dyn AnswerObserver>,

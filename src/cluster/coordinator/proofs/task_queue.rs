@@ -4,6 +4,7 @@
 //! It is leased again if its worker is silent for some time or does not list it. The queue is in
 //! memory only.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,6 +100,8 @@ impl ProveReply {
 #[derive(Debug)]
 struct Task {
     job: JobHash,
+    /// Tasks of higher priority are leased first, among equals those that were added first.
+    priority: i32,
     query: TaskQuery,
     lease: Option<TaskLease>,
     answer: Option<Answered>,
@@ -151,10 +154,10 @@ impl QueueState {
         }
     }
 
-    fn add(&mut self, job: JobHash, query: TaskQuery) -> u64 {
+    fn add(&mut self, job: JobHash, priority: i32, query: TaskQuery) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.tasks.insert(number, Task { job, query, lease: None, answer: None });
+        self.tasks.insert(number, Task { job, priority, query, lease: None, answer: None });
         number
     }
 
@@ -223,7 +226,9 @@ impl QueueState {
         let share = open.div_ceil(self.workers.len());
         let mut tasks = Vec::new();
         let mut room_bytes = MOST_BYTES;
-        for (&task, Task { query, lease, answer, .. }) in &mut self.tasks {
+        let mut by_priority: Vec<(&u64, &mut Task)> = self.tasks.iter_mut().collect();
+        by_priority.sort_by_key(|(_, task)| Reverse(task.priority));
+        for (&task, Task { query, lease, answer, .. }) in by_priority {
             // Leased by an earlier call, but the worker does not list it.
             if lease.as_ref().is_some_and(|lease| {
                 lease.worker == worker && (lease.boot, lease.call) != (boot, number)
@@ -270,14 +275,14 @@ impl TaskQueue {
     /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`.
     pub(super) fn ask(
         &self,
-        job: JobHash,
+        (job, priority): (JobHash, i32),
         query: TaskQuery,
         wanted: &dyn Fn() -> bool,
     ) -> Option<Answered> {
         /// The interval for polling `wanted`, since no signal announces its change.
         const POLL: Duration = Duration::from_millis(50);
         let mut state = self.state();
-        let number = state.add(job, query);
+        let number = state.add(job, priority, query);
         self.changes.send_replace(());
         loop {
             if let Some(answered) = state.tasks.get_mut(&number).and_then(|task| task.answer.take())

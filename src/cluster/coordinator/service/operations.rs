@@ -62,7 +62,8 @@ impl Service {
     ) -> Result<v1::SubmitResponse, Status> {
         let submitter = self.shared.access.admit(&request, Action::Submit, "")?.name;
         let what = Goal::try_from(request.get_ref()).map_err(malformed)?;
-        let submitted = self.with_proofs(move |proofs| proofs.submit(what, &submitter)).await?;
+        let asked = (what, request.get_ref().priority);
+        let submitted = self.with_proofs(move |proofs| proofs.submit(asked, &submitter)).await?;
         let (job, SubmitReply { known, state, priority }) = submitted.map_err(|error| {
             tracing::error!("a proof cannot be submitted: {error}");
             Status::unavailable(format!(

@@ -13,7 +13,7 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
     let outcome = |query: &CompletionQuery| {
         let control = Control::default();
         let question = PrefixQuery { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
-        query_solver(query.n, &[]).solve(&question, Task::alone(&control))
+        query_solver(query.n, &[], &[]).solve(&question, Task::alone(&control))
     };
     let (completed, refuted) = (outcome(&open), outcome(&closed));
     assert!(matches!(completed, QueryOutcome::Completed(_)));

@@ -28,7 +28,7 @@ fn part() -> TaskQuery {
 fn queue_of(columns: &[usize]) -> QueueState {
     let mut state = QueueState::new(100);
     for &column in columns {
-        state.add(JOB, query(column));
+        state.add(JOB, 0, query(column));
     }
     state
 }
@@ -52,6 +52,16 @@ fn tasks_are_leased_in_order_each_to_one_worker() {
     assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
     assert_eq!(numbers(state.call("b", &call(1, 1, 2, &[]), 0)), [102]);
     assert_eq!(numbers(state.call("a", &call(1, 2, 2, &[100, 101]), 0)), NONE);
+}
+
+#[test]
+fn tasks_of_higher_priority_are_leased_first() {
+    let mut state = QueueState::new(100);
+    for (column, priority) in [(0, 0), (2, -1), (4, 7), (6, 0), (8, 7)] {
+        state.add(JOB, priority, query(column));
+    }
+    assert_eq!(numbers(state.call("a", &call(1, 1, 3, &[]), 0)), [102, 104, 100]);
+    assert_eq!(numbers(state.call("a", &call(1, 2, 5, &[102, 104, 100]), 0)), [103, 101]);
 }
 
 #[test]
@@ -138,7 +148,7 @@ fn a_solver_receives_the_answer_or_none_once_the_task_is_withdrawn() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| queue.ask(JOB, query(3), &|| true));
+        let asked = scope.spawn(|| queue.ask((JOB, 0), query(3), &|| true));
         let long = Duration::from_secs(100);
         let reply = runtime.block_on(queue.call("a", call(1, 1, 1, &[]), long));
         let (number, leased) = reply.tasks[0].clone();
@@ -157,14 +167,14 @@ fn a_solver_receives_the_answer_or_none_once_the_task_is_withdrawn() {
             }
         );
     });
-    assert_eq!(queue.ask(JOB, query(3), &|| false), None);
+    assert_eq!(queue.ask((JOB, 0), query(3), &|| false), None);
     assert_eq!(queue.open(JOB), (0, 0));
 }
 
 #[test]
 fn tasks_of_a_quarantined_worker_go_to_others() {
     let queue = TaskQueue::new();
-    let number = queue.state().add(JOB, query(0));
+    let number = queue.state().add(JOB, 0, query(0));
     assert_eq!(numbers(queue.state().call("liar", &call(1, 1, 1, &[]), 0)), [number]);
     queue.quarantine("liar", "it lied");
     let reply = queue.state().call("liar", &call(1, 2, 1, &[number]), 0).expect("the latest call");
@@ -176,15 +186,15 @@ fn tasks_of_a_quarantined_worker_go_to_others() {
 #[test]
 fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts() {
     let queue = TaskQueue::new();
-    let completion = queue.state().add(JOB, query(0));
-    let part = queue.state().add(JOB, part());
+    let completion = queue.state().add(JOB, 0, query(0));
+    let part = queue.state().add(JOB, 0, part());
     let newer = |number, holding: &[u64]| call(7, number, 9, holding);
     assert_eq!(numbers(queue.state().call("newer", &newer(1, &[]), 0)), [completion, part]);
     queue.state().answer("newer", 7, vec![(completion, given_up())]);
     let answered = queue.state().tasks[&completion].answer.clone().expect("an answer");
     queue.state().tasks.remove(&completion);
     queue.mark_unreadable(&answered, "a step of kind 9");
-    let another = queue.state().add(JOB, query(2));
+    let another = queue.state().add(JOB, 0, query(2));
     // It keeps its subtree task, gets the reason, and is not quarantined.
     let reply = queue.state().call("newer", &newer(2, &[part]), 0).expect("the latest call");
     assert_eq!((reply.tasks.len(), reply.cancel.len(), &reply.quarantined), (0, 0, &None));
@@ -205,8 +215,8 @@ fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts(
 #[test]
 fn a_worker_that_does_not_search_subtrees_gets_none() {
     let mut state = QueueState::new(100);
-    state.add(JOB, part());
-    state.add(JOB, query(0));
+    state.add(JOB, 0, part());
+    state.add(JOB, 0, query(0));
     let old = ProveCall { parts: false, ..call(1, 1, 9, &[]) };
     assert_eq!(numbers(state.call("old", &old, 0)), [101]);
     assert_eq!(numbers(state.call("new", &call(1, 1, 9, &[]), 0)), [100]);
@@ -216,7 +226,7 @@ fn a_worker_that_does_not_search_subtrees_gets_none() {
 fn the_tasks_of_a_reply_fit_in_a_message() {
     let mut state = QueueState::new(100);
     for _ in 0..MOST_AT_ONCE {
-        state.add(JOB, part());
+        state.add(JOB, 0, part());
     }
     let leased = numbers(state.call("a", &call(1, 1, MOST_AT_ONCE, &[]), 0)).len();
     let each = task(u64::MAX, &part()).encoded_len();
