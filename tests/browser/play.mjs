@@ -2,13 +2,14 @@
 //
 //   node play.mjs NQUEENS FOLDER [--screenshots]
 //
-// FOLDER is what crates/play/build.sh wrote. --screenshots writes the pictures of docs/play.md to docs/images instead of
-// testing.
+// FOLDER is what crates/play/build.sh wrote. --screenshots writes the pictures of docs/play.md to docs/images, and those of
+// the other views to FOLDER, instead of testing.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { basename, extname, join } from "node:path";
 import { chromium } from "playwright-core";
 
@@ -29,14 +30,14 @@ const server = createServer((request, response) => {
 });
 
 /** Opens the page with a fragment. Every error in it is recorded. */
-async function open(browser, fragment = "", options = {}) {
+async function open(browser, fragment = "", { base = `http://localhost:${server.address().port}/`, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(`error: ${error}`));
   page.on("console", (message) => { if (message.type() === "error") page.faults.push(`console: ${message.text()}`); });
-  await page.goto(`http://localhost:${server.address().port}/${fragment}`);
+  await page.goto(`${base}${fragment}`);
   return page;
 }
 const assertNoFaults = (page) => assert.deepEqual(page.faults, []);
@@ -158,8 +159,7 @@ async function large(browser) {
   assert.match(await counted(page), /too many positions to count at once\. At least \d+ completions are left/);
   assert(await page.getByRole("button", { name: "Count for up to a minute" }).isVisible());
   // Few open rows: the count is exact although the board is large.
-  const columns = JSON.parse(execFileSync(program, ["solve", "24", "--json"], { encoding: "utf8" })).solutions?.[0]
-    ?? execFileSync(program, ["solve", "24"], { encoding: "utf8" }).trim().split(/\s+/).map(Number);
+  const columns = execFileSync(program, ["solve", "24"], { encoding: "utf8", stdio: "pipe" }).trim().split(" ").map(Number);
   const queens = columns.slice(0, 14).map((column, row) => `${row + 1}.${column}`).join("-");
   await page.evaluate((link) => { document.getElementById("status").textContent = ""; location.hash = link; }, `#n=24&queens=${queens}`);
   const exact = JSON.parse(execFileSync(program, ["count", "24", "--place", queens.replaceAll(".", ",").replaceAll("-", " "), "--json", "--device", "cpu"], { encoding: "utf8" }));
@@ -225,7 +225,7 @@ async function gallery(browser) {
     await page.waitForFunction(([kind, n]) => document.getElementById("record-title").textContent.includes(`${kind} solution of ${n} queens`), [kind, n]);
     const found = JSON.parse(execFileSync(program, [command, String(n), "--json"], { encoding: "utf8" }));
     const columns = (await text(page, "#record-columns")).split(": ")[1].split(" ").map(Number);
-    if (kind === "first") assert.deepEqual(columns, found.solution ?? found.columns);
+    if (kind === "first") assert.deepEqual(columns, found.solution);
     const costs = columns.map((column, row) => (2 * row + 1 - n) ** 2 + (2 * column - 1 - n) ** 2).sort((a, b) => b - a);
     if (kind !== "first") assert.deepEqual(costs, found.fingerprint.map(Number));
     assert.equal(await page.locator("#record circle[stroke]").count(), new Set(costs).size);
@@ -249,6 +249,30 @@ async function gallery(browser) {
   }
   assert.equal(images, 92);
   assertNoFaults(page);
+}
+
+/** A coordinator serves the page at /play, with a policy that lets it work. */
+async function served(browser) {
+  const scratch = mkdtempSync(join(tmpdir(), "nqueens-play-"));
+  const data = join(scratch, "data");
+  const coordinator = spawn(program, ["coordinator", "--data", data, "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0",
+    "--play", folder, "--log-level", "error"], { stdio: ["ignore", "ignore", "inherit"] });
+  const gone = new Promise((resolve) => coordinator.on("exit", resolve));
+  try {
+    const address = join(data, "address.json");
+    for (const began = Date.now(); !existsSync(address);) {
+      assert(coordinator.exitCode === null && Date.now() - began < 60_000, "the coordinator has not started");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const page = await open(browser, "#n=8&queens=1.1", { base: `${JSON.parse(readFileSync(address, "utf8")).dashboard}play` });
+    assert.match(await counted(page), /4 completions left/);
+    assert.equal(new URL(page.url()).pathname, "/play/");
+    assertNoFaults(page);
+  } finally {
+    coordinator.kill("SIGKILL");
+    await gone;
+    rmSync(scratch, { recursive: true, force: true });
+  }
 }
 
 /** axe-core finds nothing serious in any view, in either theme, on a desktop and on a telephone; nothing is wider than the screen. */
@@ -283,11 +307,14 @@ async function accessible(browser) {
   }
 }
 
-/** Pictures for the documentation. */
+/** Returns the folder of a picture: docs/play.md has two; the others are for looking at. */
+const folderOf = (what, name) => (name === "" && ["board", "relaxation"].includes(what) ? images : folder);
+
+/** Pictures of every view. */
 async function screenshots(browser) {
   const views = async (name, options) => {
-    const page = await open(browser, "#n=8&queens=1.1-3.6&blocked=2.4-8.8", options);
-    const shoot = (what) => page.screenshot({ path: join(images, `play-${what}${name}.png`) });
+    const page = await open(browser, "#n=8&queens=1.1-3.8&blocked=7.7-8.2", options);
+    const shoot = (what) => page.screenshot({ path: join(folderOf(what, name), `play-${what}${name}.png`) });
     await counted(page);
     await shoot("board");
     await page.getByRole("tab", { name: "Methods" }).click();
@@ -324,7 +351,7 @@ const browser = await chromium.launch({
   args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
 });
 try {
-  for (const test of flags.includes("--screenshots") ? [screenshots] : [counts, keyboard, touch, large, methods, gallery, accessible]) {
+  for (const test of flags.includes("--screenshots") ? [screenshots] : [counts, keyboard, touch, large, methods, gallery, accessible, served]) {
     await test(browser);
     console.log(`${test.name}: ok`);
   }

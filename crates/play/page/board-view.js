@@ -137,6 +137,7 @@ export class BoardView {
     const { completions, complete, conflict } = this.counts;
     const grouped = completions.replace(/\B(?=(\d{3})+$)/g, "\u202f");
     $("count").textContent = complete ? grouped : completions === "0" ? "?" : `≥ ${grouped}`;
+    $("count-unit").textContent = completions === "1" ? "completion" : "completions";
     $("more-line").hidden = complete || hasWaited;
     if (conflict) {
       const [one, other] = conflict.map(([row, column]) => `row ${row}, column ${column}`);

@@ -10,7 +10,7 @@ const METHODS = {
   columns: ["Column by column", 9, "Begin with the empty board. To every way to fill the first k columns, add a queen in each safe row of the next "
     + "column. After n columns the list holds all solutions."],
   propagation: ["Constraint propagation", 20, "Each row has a domain: its columns that are still possible. A queen removes the squares it attacks. A "
-    + "row with one column left, or a column left in one row only, is decided without guessing. Small squares mark what remains possible."],
+    + "row with one column left, or a column left in one row only, is decided without guessing. A small cross marks a removed square."],
   relaxation: ["Linear relaxation", 12, "A linear program may divide queens into fractions, with at most 1 in total in each row, in each column and on "
     + "each diagonal. If even fractions do not reach n, the branch is a dead end; otherwise decide a square and solve again."],
 };

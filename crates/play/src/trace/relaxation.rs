@@ -127,7 +127,7 @@ impl Search {
             decided.push(square);
             self.relaxation.set(square, Some(has_queen));
             let kind = if has_queen { Kind::Decide } else { Kind::Undo };
-            let step = self.step(n, kind, text, Some(square), None);
+            let step = self.step(n, kind, text, Some(square), Some(optimum));
             if trace.push(step).is_break() {
                 return Ok(End::Limit);
             }
