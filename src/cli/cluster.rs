@@ -45,6 +45,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
     #[command(flatten)]
+    play: dashboard::PlayArgs,
+    #[command(flatten)]
     checks: CheckArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
@@ -87,6 +89,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let stop_requested = stop_signal();
     let folder = CampaignDir::new(args.data.as_ref());
+    let play = args.play.files()?;
     let bound = match args.dashboard {
         None => None,
         Some(at) => {
@@ -120,7 +123,9 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
         async move {
             let until = async move { drop(closed.wait_for(|close| *close).await) };
             coordinator::serve(options, until, move |listening: &BoundAddress| {
-                bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
+                if let Some(bound) = bound {
+                    dashboard::open(bound, play, listening);
+                }
                 let _ = report_address.send(listening.address);
             })
             .await

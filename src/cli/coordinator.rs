@@ -51,6 +51,8 @@ struct ServeArgs {
     /// address must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
+    #[command(flatten)]
+    play: dashboard::PlayArgs,
     /// Serve gRPC reflection, for tools such as grpcurl.
     #[arg(long)]
     reflection: bool,
@@ -162,6 +164,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     if let Some(at) = args.dashboard {
         dashboard::check(at, tls)?;
     }
+    let play = args.play.files()?;
     let mut options = CoordinatorOptions {
         data: args.data.data.clone(),
         listen: args.listen,
@@ -186,7 +189,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
         coordinator::serve(options, stop, |listening| {
             log_addresses(listening);
-            bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
+            if let Some(bound) = bound {
+                dashboard::open(bound, play, listening);
+            }
         })
         .await?;
         Ok(Exit::Done)

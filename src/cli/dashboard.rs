@@ -1,10 +1,31 @@
 //! The dashboard of a coordinator in the same process.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use super::Failure;
+use super::{Exit, Failure};
 use crate::cluster::coordinator::{BoundAddress, InProcessService, ServeError};
-use crate::cluster::dashboard::{self, AuthMode, Bound};
+use crate::cluster::dashboard::{self, AuthMode, Bound, PlayFiles};
+
+/// The page to play with.
+#[derive(Debug, clap::Args)]
+pub(super) struct PlayArgs {
+    /// Serve the page to play with from this folder, at /play of the dashboard and without
+    /// signing in. crates/play/build.sh builds the folder.
+    #[arg(long, value_name = "DIR", requires = "dashboard")]
+    play: Option<PathBuf>,
+}
+
+impl PlayArgs {
+    /// Reads the files of the page.
+    pub(super) fn files(&self) -> Result<Option<PlayFiles>, Failure> {
+        let failure = |error: dashboard::PlayFilesError| Failure {
+            exit: Exit::File,
+            message: error.to_string(),
+        };
+        self.play.as_deref().map(PlayFiles::read).transpose().map_err(failure)
+    }
+}
 
 /// Checks that a dashboard may be served at this address.
 pub(super) fn check(at: SocketAddr, tls: bool) -> Result<(), Failure> {
@@ -22,8 +43,8 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
     Ok(Bound::at(at).await.map_err(|error| ServeError::Listen(at, error))?)
 }
 
-/// Serves the dashboard until this process ends.
-pub(super) fn open(bound: Bound, listening: &BoundAddress) {
+/// Serves the dashboard, and the page to play with if its files are given, until this process ends.
+pub(super) fn open(bound: Bound, play: Option<PlayFiles>, listening: &BoundAddress) {
     let InProcessService { operations, authority } = listening.in_process.clone();
     let auth_mode = match authority {
         None => AuthMode::Open,
@@ -31,7 +52,7 @@ pub(super) fn open(bound: Bound, listening: &BoundAddress) {
     };
     tracing::info!(url = bound.url(listening.tls), "dashboard");
     tokio::spawn(async move {
-        if let Err(error) = dashboard::serve(bound, operations, auth_mode).await {
+        if let Err(error) = dashboard::serve(bound, operations, auth_mode, play).await {
             tracing::error!("cannot serve the dashboard: {error}");
         }
     });

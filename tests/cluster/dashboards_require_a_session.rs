@@ -2,6 +2,7 @@
 
 use crate::support;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -538,6 +539,70 @@ fn a_session_has_a_limited_number_of_streams() {
     while watch(&anna).0 != 200 {
         assert!(began.elapsed() < PATIENCE, "its slot is still taken");
     }
+}
+
+/// Writes the files of the page to play with, as far as a server needs them.
+fn play_folder(folder: &Path) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/play/page");
+    fs::create_dir_all(folder).expect("a folder");
+    for entry in fs::read_dir(page).expect("a readable folder") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("copied");
+    }
+    for name in ["nqueens-play.wasm", "theme.js", "icon.svg", "secret"] {
+        fs::write(folder.join(name), name).expect("written");
+    }
+}
+
+#[test]
+fn the_page_to_play_with_needs_no_session_and_only_its_own_files_are_served() {
+    let scratch = Scratch::new("play");
+    let (data, folder) = (scratch.path("data"), scratch.path("play"));
+    play_folder(&folder);
+    let pin = authority(&data).fingerprint();
+    let play = ["--play", folder.to_str().expect("UTF-8")];
+    let coordinator = Coordinator::start(&data, &[&AT_ANY_PORT[..], &play].concat());
+    let browser = Browser::new(&data, Some(pin));
+    let moved = browser.get("/play");
+    assert_eq!((moved.code, moved.header("location")), (303, Some("/play/")));
+    for (path, kind) in [
+        ("/play/", "text/html"),
+        ("/play/main.js", "text/javascript"),
+        ("/play/style.css", "text/css"),
+        ("/play/nqueens-play.wasm", "application/wasm"),
+    ] {
+        let answer = browser.get(path);
+        assert_eq!(answer.code, 200, "{path}");
+        assert!(
+            answer.header("content-type").is_some_and(|found| found.starts_with(kind)),
+            "{path}"
+        );
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval';"), "{policy}");
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    }
+    assert_eq!(browser.get("/play/nqueens-play.wasm").body, "nqueens-play.wasm");
+    // Other paths need a session, like all others of the dashboard.
+    for path in [
+        "/play/secret",
+        "/play/../secret",
+        "/play/..%2fsecret",
+        "/play//secret",
+        "/play/index.html/",
+    ] {
+        assert_eq!(browser.get(path).code, 401, "{path}");
+    }
+    assert_eq!(browser.request("GET", "/play/", &[("Host", "evil.example")], "").code, 421);
+    assert_eq!(browser.get("/").code, 303);
+    drop(coordinator);
+
+    fs::remove_file(folder.join("worker.js")).expect("it was there");
+    let other = scratch.path("other");
+    let other = other.to_str().expect("UTF-8");
+    let command = ["coordinator", "--data", other, "--dashboard", "127.0.0.1:0", play[0], play[1]];
+    assert_refused(&command, 7, &["worker.js", "build the folder with crates/play/build.sh"]);
+    assert_refused(&["coordinator", "--data", other, play[0], play[1]], 2, &["--dashboard"]);
 }
 
 #[test]

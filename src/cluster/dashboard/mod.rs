@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `GET /sign-in`, `/sign-in/known`, scripts and style | all | the sign-in page; whether there is a session |
 //! | `POST /sign-in` | all, a few times a minute | redeems a token for a session |
+//! | `GET /play/` and its files | all | the page to play with, if its folder was given |
 //! | `GET /`, `/app.js` and its modules | viewers | the page; without a session the first redirects to the sign-in page |
 //! | `GET /api/live` | viewers | server-sent events: the whole state, then changes, at most once a second |
 //! | `GET /api/me` | viewers | the user's name and role |
@@ -33,13 +34,15 @@
 //!   response starts within 10 s of its request, and a client that reads nothing of a response for
 //!   15 s is disconnected.
 //! - The content security policy allows only scripts, styles and connections of this origin, and
-//!   nothing inline. All texts from workers become text nodes.
+//!   nothing inline; the page to play with may also compile WebAssembly. All texts from workers become text nodes.
 
 mod authenticator;
 mod live;
 mod model;
+mod play;
 mod replies;
 mod routes;
 mod serve;
 
+pub use play::{PlayFiles, PlayFilesError};
 pub use serve::{AuthMode, Bound, serve};

@@ -20,6 +20,7 @@ use tonic::service::Routes;
 use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
 use super::model::{Update, hex, job_report, proof_report};
+use super::play::PlayFiles;
 use super::replies::{ErrorResponse, error_response, file, json_response, with_headers};
 use crate::cluster::auth::{Action, Name, Token};
 use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
@@ -96,7 +97,8 @@ impl Source for App {
 
 type Shared = State<Arc<App>>;
 
-pub(super) fn router(app: Arc<App>) -> Router {
+/// Returns the routes, and those of the page to play with if its files are given.
+pub(super) fn router(app: Arc<App>, play: Option<PlayFiles>) -> Router {
     const HTML: &str = "text/html; charset=utf-8";
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     let sign_in_page = || async { file(HTML, include_str!("page/sign-in.html")) };
@@ -129,6 +131,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .fallback(|| async { error_response(StatusCode::NOT_FOUND, "not found") })
         .layer(from_fn_with_state(Arc::clone(&app), require_session));
     public
+        .merge(play.map_or_else(Router::new, PlayFiles::router))
         .merge(viewers)
         .layer(from_fn_with_state(Arc::clone(&app), check_origin))
         .layer(from_fn(with_time_limit))

@@ -10,6 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 
 use super::authenticator::Authenticator;
+use super::play::PlayFiles;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
 use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
@@ -53,7 +54,8 @@ impl Bound {
     }
 }
 
-/// Serves the dashboard of the coordinator that `operations` calls, until the future is dropped.
+/// Serves the dashboard of the coordinator that `operations` calls, and the page to play with if its
+/// files are given, until the future is dropped.
 ///
 /// # Errors
 /// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.
@@ -61,6 +63,7 @@ pub async fn serve(
     bound: Bound,
     operations: OperationsClient<Routes>,
     auth_mode: AuthMode,
+    play: Option<PlayFiles>,
 ) -> io::Result<()> {
     let Bound { listener, address } = bound;
     let (authority, acceptor) = match auth_mode {
@@ -76,7 +79,7 @@ pub async fn serve(
         }
     };
     let app = Arc::new(App::new(operations, Authenticator::new(authority, address.port())));
-    let router = router(Arc::clone(&app));
+    let router = router(Arc::clone(&app), play);
     let limits = ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT);
     tokio::select! {
         () = serve_http1(listener, limits, acceptor, router) => {}
