@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
+use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
 use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
@@ -15,7 +16,7 @@ use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
 use crate::proof::{self, Meter, ProofError};
-use crate::render::Drawing;
+use crate::render::{Drawing, Picture};
 use crate::report::{counted, duration};
 use crate::solver::first::{self, Found, Options, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
@@ -42,6 +43,8 @@ pub(super) struct Args {
     time_limit: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
@@ -141,13 +144,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return table(args, solver);
     }
     let format = args.output.format(Piece::Queen, first, false)?;
+    let pictures = args.pictures.begin(first, first)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
     let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
-    let exit = report.finish(found.as_ref(), format, &terminal);
+    let problem = args.engine.problem(first)?;
+    let exit = report.finish_by(found.as_ref(), format, &terminal, |stream, drawing, placement| {
+        draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(&problem))
+    });
     // The answer is printed even if a file cannot be written.
-    unwritten.map_or(exit, Err)
+    let drawn =
+        found.as_ref().map(|placement| pictures.finish(&Picture::of(placement).deciding(&problem)));
+    unwritten.or(drawn.and_then(Result::err)).map_or(exit, Err)
 }
 
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
@@ -158,8 +167,7 @@ fn answer(
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let engine = &args.engine;
-    let problem =
-        Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let problem = engine.problem(n)?;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
         method => (
@@ -187,6 +195,9 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
         ));
     }
     args.engine.reject_files()?;
+    if let Some(flag) = args.pictures.given() {
+        return Err(Failure::usage(format!("{flag} needs one board, not a range")));
+    }
     let mut stream = Stream::begin();
     let mut unproven = 0;
     for n in args.sizes.first..=args.sizes.last {
@@ -233,6 +244,11 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
 }
 
 impl EngineArgs {
+    /// Returns the board of size `n` with the placed queens.
+    fn problem(&self, n: usize) -> Result<Problem, Failure> {
+        Problem::new(Piece::Queen, n, self.placed(), Vec::new()).map_err(Failure::usage)
+    }
+
     /// Returns the squares of the placed queens.
     fn placed(&self) -> Vec<Square> {
         self.place.iter().chain(&self.from).flat_map(|squares| squares.0.iter().copied()).collect()
