@@ -33,7 +33,7 @@ fn json_has_the_requested_sections() {
     let report: Value = serde_json::from_str(&out).expect("one object");
     assert_eq!(report["squares"], json!([[1, 1], [2, 2], [3, 4], [4, 3]]));
     assert_eq!(report["attacks"]["pairs"], json!([[[1, 1], [2, 2]], [[3, 4], [4, 3]]]));
-    assert_eq!(report["attacks"]["attackers"][0], json!([1, 2, 2, 2]));
+    assert_eq!(report["attacks"]["attackers"][0], json!([1, 3, 3, 2]));
     assert_eq!(report["costs"]["fingerprint"], json!([18, 10, 10, 2]));
     assert_eq!(report["costs"]["rings"][0], json!({"cost": 18, "squares": 4, "pieces": 1}));
     assert_eq!(report["cliques"]["lines"].as_array().map(Vec::len), Some(4 + 4 + 14));
