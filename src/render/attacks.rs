@@ -38,10 +38,9 @@ mod tests {
         let map = attackers(Piece::Queen, 4, &squares);
         assert_eq!(map, [[2, 0, 4, 2], [4, 3, 3, 0], [0, 3, 3, 4], [2, 4, 0, 2]]);
         let rooks = attackers(Piece::Rook, 4, &squares);
-        for row in 0..4 {
-            for col in 0..4 {
-                let expected = if squares.contains(&Square::new(row, col)) { 0 } else { 2 };
-                assert_eq!(rooks[row][col], expected);
+        for (row, counts) in rooks.iter().enumerate() {
+            for (col, &count) in counts.iter().enumerate() {
+                assert_eq!(count, if squares.contains(&Square::new(row, col)) { 0 } else { 2 });
             }
         }
     }
