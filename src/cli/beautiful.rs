@@ -9,6 +9,7 @@ use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
 use super::output_file::OutputFile;
+use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
 use super::solution_output::{Format, OutputArgs, draw, object};
 use super::solver::SolverChoice;
@@ -17,7 +18,7 @@ use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::{self, Meter, ProofError};
-use crate::render::{Drawing, RingsFormat, draw_rings};
+use crate::render::{Look, Picture};
 use crate::report::counted;
 use crate::solver::beautiful::{
     Exact, Query, all_equally_beautiful, resume, resume_most_beautiful,
@@ -31,7 +32,11 @@ use crate::solver::{Answer, Unproven, Verdict};
 /// the costs of its squares, sorted from the largest, are lexicographically smallest. The proof is
 /// in exact integers.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
+#[command(
+    mut_arg("max_work", |flag| flag.help(RESUME_HELP)),
+    mut_arg("svg", |flag| flag.help("Draw the solution on the rings of equal cost, and write the picture to FILE as SVG")),
+    mut_arg("png", |flag| flag.help("Draw the solution on the rings of equal cost, and write the picture to FILE as PNG")),
+)]
 pub(super) struct Args {
     /// The board size, from 0 to 250.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
@@ -62,12 +67,8 @@ pub(super) struct Args {
     resume: Option<PathBuf>,
     #[command(flatten)]
     max_work: MaxWork,
-    /// Draw the solution with the rings of equal cost, and write it to FILE as SVG.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Draw the solution with the rings of equal cost, and write it to FILE as PNG.
-    #[arg(long, value_name = "FILE")]
-    png: Option<PathBuf>,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// The number of threads (default: one per core). Needs --method exact.
     #[arg(short = 'j', long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -118,9 +119,6 @@ impl FromStr for Method {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let format = args.output.format(Piece::Queen, args.n, args.all)?;
-    if args.png.is_some() {
-        Drawing::Png.fits(Piece::Queen, args.n).map_err(Failure::usage)?;
-    }
     if args.method == Method::Ilp {
         reject_flags_of_exact(args)?;
     }
@@ -128,9 +126,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let certificate =
         args.certificate.as_deref().map(|path| OutputFile::begin("certificate", path));
     let certificate = certificate.transpose()?;
-    let picture = |path| OutputFile::begin("picture", path);
-    let svg = args.svg.as_deref().map(picture).transpose()?;
-    let png = args.png.as_deref().map(picture).transpose()?;
+    let pictures = args.pictures.begin(args.n, args.n)?;
     let solver = match args.method {
         Method::Exact => None,
         Method::Ilp => Some(args.solver.solver(args.quiet)?),
@@ -174,11 +170,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         write_failure = written.err().or(write_failure);
     }
     if let Some(placement) = &found {
-        for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
-            let Some(file) = file else { continue };
-            let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
-            write_failure = drawn.err().or(write_failure);
-        }
+        let drawn = pictures.finish(&on_rings(args, placement));
+        write_failure = drawn.err().or(write_failure);
     }
     let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
     let exit = match all {
@@ -283,13 +276,12 @@ fn show(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     report.finish_by(found, format, terminal, |stream, drawing, placement| {
-        let rings = match drawing {
-            Drawing::Svg => RingsFormat::Svg,
-            Drawing::Png => RingsFormat::Png,
-            _ => return draw(stream, drawing, placement),
-        };
-        stream.write(|out| draw_rings(placement, args.norm, rings, out))
+        draw_answer(stream, drawing, placement, &on_rings(args, placement))
     })
+}
+
+fn on_rings<'a>(args: &Args, placement: &'a Placement) -> Picture<'a> {
+    Picture::of(placement).with_look(Look::Rings(args.norm))
 }
 
 /// Prints all solutions with the smallest fingerprint.

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use file::{BenchFile, ContestantResult, Machine};
 
 use super::args::{DeviceArgs, OrAuto, board_size, or_auto, threads};
-use super::chart::{Bar, svg};
+use super::chart::{Bar, ChartArgs, svg};
 use super::interrupt::Interrupt;
-use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
 use super::top::plain;
 use super::{Exit, Failure, note, print};
@@ -58,9 +57,8 @@ pub(super) struct Args {
     /// or another machine. Repeat the flag for several files.
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
-    /// Write a bar chart to FILE as SVG.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
 }
 
 /// The largest board for the textbook kernel. Each larger size takes it eight times as long.
@@ -84,12 +82,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let machine = Machine::here(&devices);
     let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
-    let begin = |path| OutputFile::begin("chart", path);
-    let chart = args.svg.as_deref().map(begin).transpose()?;
+    let chart = args.chart.begin()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
         let file = BenchFile {
-            machine: Some(machine),
+            machine: Some(machine.clone()),
             compared,
             ..report(args.n, args.rounds, &measured)
         };
@@ -100,9 +97,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             print(&comparison(&path.display().to_string(), file, &measured))?;
         }
     }
-    if let Some(chart) = chart {
-        chart.finish(chart_of(args.n, args.rounds, &measured).as_bytes())?;
-    }
+    chart.finish(|| chart_of(args.n, args.rounds, &measured, &machine))?;
     Ok(Exit::Done)
 }
 
@@ -294,7 +289,12 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<S
 }
 
 /// Returns the chart of solutions per second.
-fn chart_of(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
+fn chart_of(
+    n: usize,
+    rounds: NonZeroUsize,
+    measured: &[Measurements],
+    machine: &Machine,
+) -> String {
     let (baseline, smaller) = baseline(n, measured);
     let bars = measured.iter().map(|m| {
         let value = m.solutions_per_s();
@@ -310,7 +310,7 @@ fn chart_of(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String
     });
     let unit =
         format!("solutions per second, median of {}", counted(rounds.get() as u128, "round"));
-    svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>())
+    svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>(), &machine.lines())
 }
 
 #[cfg(test)]
@@ -449,7 +449,11 @@ mod tests {
             table.contains("* solutions/s at n = 18 over those of the textbook kernel at n = 16"),
             "{table}"
         );
-        let chart = chart_of(18, ROUNDS, &pair);
+        let machine = Machine::here(&[]);
+        let chart = chart_of(18, ROUNDS, &pair, &machine);
+        for words in [machine.processor.as_str(), &machine.date, &machine.version] {
+            assert!(chart.contains(words), "{words}: {chart}");
+        }
         assert!(chart.contains("textbook, n = 16") && chart.contains("avx512, n = 18"), "{chart}");
         let report = serde_json::to_value(report(18, ROUNDS, &pair)).expect("serialises");
         assert_eq!(

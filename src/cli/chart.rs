@@ -1,8 +1,59 @@
-//! Bar charts in SVG.
+//! Bar charts, and the files that they are written to.
 
 use std::fmt::Write as _;
 
+use std::path::PathBuf;
+
+use super::Failure;
+use super::output_file::OutputFile;
 use crate::bench::Spread;
+use crate::render::write_png;
+
+/// The files of a chart.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ChartArgs {
+    /// Write a bar chart to FILE as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write a bar chart to FILE as PNG.
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+}
+
+/// The begun files of a chart.
+#[derive(Debug)]
+pub(super) struct ChartFiles<'a> {
+    svg: Option<OutputFile<'a>>,
+    png: Option<OutputFile<'a>>,
+}
+
+impl ChartArgs {
+    /// Begins the files: one that cannot be written is an error before the work, not after it.
+    pub(super) fn begin(&self) -> Result<ChartFiles<'_>, Failure> {
+        let svg = self.svg.as_deref().map(|path| OutputFile::begin("chart", path)).transpose()?;
+        let png = self.png.as_deref().map(|path| OutputFile::begin("chart", path)).transpose()?;
+        Ok(ChartFiles { svg, png })
+    }
+}
+
+impl ChartFiles<'_> {
+    /// Writes the chart that `draw` returns to all files.
+    pub(super) fn finish(self, draw: impl FnOnce() -> String) -> Result<(), Failure> {
+        /// Pixels for a unit of the chart.
+        const SCALE: f32 = 2.0;
+        if self.svg.is_none() && self.png.is_none() {
+            return Ok(());
+        }
+        let chart = draw();
+        if let Some(file) = self.svg {
+            file.finish(chart.as_bytes())?;
+        }
+        if let Some(file) = self.png {
+            file.finish_with(|out| write_png(&chart, SCALE, out))?;
+        }
+        Ok(())
+    }
+}
 
 /// A bar: its length is the median, with a line from the minimum to the maximum.
 #[derive(Clone, Debug)]
@@ -29,27 +80,37 @@ const WIDTH: f64 = 760.0;
 const LEAST_PLOT: f64 = 240.0;
 /// The estimated width of a letter; there is no font to measure.
 const LETTER: f64 = 8.0;
+/// The same of a letter of the notes.
+const SMALL_LETTER: f64 = 6.7;
+/// The height of a line of the notes.
+const NOTE: f64 = 18.0;
 
-/// Returns the chart as an SVG document; `unit` names what the bars show. It has a background of
-/// its own, so that it is readable on light and dark pages.
-pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
+/// Returns the chart as an SVG document; `unit` names what the bars show, and `notes` are lines below
+/// them. It has a background of its own, so that it is readable on light and dark pages.
+pub(super) fn svg(title: &str, unit: &str, bars: &[Bar], notes: &[String]) -> String {
     let letters =
         |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
     let left = MARGIN + letters(|b| &b.name) as f64 * LETTER + GAP;
     let right = MARGIN + letters(|b| &b.label) as f64 * LETTER + GAP;
-    let plot = (WIDTH - left - right).max(LEAST_PLOT);
+    let longest = notes.iter().map(|note| note.chars().count()).max().unwrap_or(0);
+    let for_notes = 2.0 * MARGIN + longest as f64 * SMALL_LETTER;
+    let plot = (WIDTH.max(for_notes) - left - right).max(LEAST_PLOT);
     let bottom = TOP + ROW * bars.len() as f64;
-    let (width, height) = (left + plot + right, bottom + 20.0 + MARGIN);
+    let (width, height) = (left + plot + right, bottom + 20.0 + MARGIN + NOTE * notes.len() as f64);
     let scale = Scale::of(bars.iter().map(|b| b.value));
     let x = |value: f64| left + plot * scale.share(value);
     let note = if scale.is_log() { ", logarithmic scale" } else { "" };
     let (title, unit) = (escaped(title), escaped(unit));
+    let words = bars.iter().map(|bar| format!("{}: {}. ", bar.name, bar.label));
+    let words: String = words.chain(notes.iter().map(|note| format!("{note}. "))).collect();
+    let description = escaped(words.trim_end());
 
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" font-family=\"system-ui, sans-serif\" \
          font-size=\"14\" fill=\"#222222\">\n\
          <title>{title}</title>\n\
+         <desc>{description}</desc>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#f2f2ef\"/>\n\
          <text x=\"{MARGIN}\" y=\"32\" font-size=\"17\" font-weight=\"600\">{title}</text>\n\
          <text x=\"{MARGIN}\" y=\"54\" fill=\"#555555\">{unit}{note}</text>\n"
@@ -84,6 +145,13 @@ pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
             "<path d=\"M{from:.1} {middle:.1}H{to:.1}\" stroke=\"#222222\" stroke-width=\"2\"/>"
         ));
         line(format!("<text x=\"{:.1}\" y=\"{base:.1}\">{}</text>", to + GAP, escaped(&bar.label)));
+    }
+    for (i, note) in notes.iter().enumerate() {
+        line(format!(
+            "<text x=\"{MARGIN}\" y=\"{:.1}\" font-size=\"12\" fill=\"#555555\">{}</text>",
+            bottom + 42.0 + NOTE * i as f64,
+            escaped(note)
+        ));
     }
     line("</svg>".into());
     out
@@ -225,7 +293,7 @@ mod tests {
         let bars: Vec<Bar> =
             hostile.iter().zip(1..).map(|(name, i)| bar(name, f64::from(i))).collect();
         for bars in [&bars[..], &bars[..1], &[]] {
-            let document = svg("<n> & \"queens\"", "a > b", bars);
+            let document = svg("<n> & \"queens\"", "a > b", bars, &["<note>".into()]);
             let elements = elements(&document);
             assert_eq!(elements[0], "svg");
             assert_eq!(elements.iter().filter(|name| *name == "rect").count(), 1 + bars.len());
@@ -235,8 +303,10 @@ mod tests {
 
     #[test]
     fn names_and_values_are_escaped_in_the_chart() {
-        let document = svg("title", "unit", &[bar("a<b", 7.0)]);
-        for words in [">a&#60;b</text>", ">7</text>", ">title</text>", ">unit</text>"] {
+        let document = svg("title", "unit", &[bar("a<b", 7.0)], &["a note".into()]);
+        for words in
+            [">a&#60;b</text>", ">7</text>", ">title</text>", ">unit</text>", ">a note</text>"]
+        {
             assert!(document.contains(words), "{words}: {document}");
         }
     }
@@ -245,8 +315,8 @@ mod tests {
     fn the_scale_is_logarithmic_only_for_values_far_apart() {
         let near = Scale::of([bar("", 1.0), bar("", 20.0)].iter().map(|b| b.value));
         assert_eq!(near, Scale::Linear { largest: 24.0 });
-        assert!(svg("", "", &[bar("", 1.0), bar("", 21.0)]).contains("logarithmic"));
-        assert!(!svg("", "", &[bar("", 1.0), bar("", 20.0)]).contains("logarithmic"));
+        assert!(svg("", "", &[bar("", 1.0), bar("", 21.0)], &[]).contains("logarithmic"));
+        assert!(!svg("", "", &[bar("", 1.0), bar("", 20.0)], &[]).contains("logarithmic"));
         let far = Scale::of([bar("", 2e6), bar("", 3e8)].iter().map(|b| b.value));
         assert_eq!(far, Scale::Log { low: 6, high: 9 });
         assert_eq!(
@@ -269,7 +339,7 @@ mod tests {
         for values in [vec![0.0, 0.0], vec![0.0, 5.0, 500.0], vec![f64::NAN, f64::INFINITY, 3.0]] {
             let bars =
                 values.iter().map(|&v| Bar { name: "a".into(), value: even(v), label: "v".into() });
-            let document = svg("title", "unit", &bars.collect::<Vec<_>>());
+            let document = svg("title", "unit", &bars.collect::<Vec<_>>(), &[]);
             elements(&document);
             assert!(!document.contains("NaN") && !document.contains("inf"), "{document}");
         }

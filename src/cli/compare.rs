@@ -2,17 +2,15 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::args::Sizes;
-use super::chart::{Bar, svg};
+use super::chart::{Bar, ChartArgs, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
-use super::output_file::OutputFile;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
@@ -54,9 +52,8 @@ pub(super) struct Args {
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write a bar chart to FILE as SVG.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    chart: ChartArgs,
     /// Show no progress bar.
     #[arg(short, long)]
     quiet: bool,
@@ -145,8 +142,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is an error before the comparison, not after it.
-    let begin = |path| OutputFile::begin("chart", path);
-    let chart = args.svg.as_deref().map(begin).transpose()?;
+    let chart = args.chart.begin()?;
     let mut results = Vec::new();
     'all: for n in args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()) {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
@@ -177,9 +173,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         print(&text(&report))?;
     }
-    if let Some(chart) = chart {
-        chart.finish(chart_of(&report).as_bytes())?;
-    }
+    chart.finish(|| chart_of(&report))?;
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
             "{} and {} differ for n = {}: one of them is wrong",
@@ -433,7 +427,7 @@ fn chart_of(report: &Report<'_>) -> String {
         }
     });
     let unit = format!("seconds, solver {}", report.solver);
-    svg(&format!("{}: all methods", report.query), &unit, &bars.collect::<Vec<Bar>>())
+    svg(&format!("{}: all methods", report.query), &unit, &bars.collect::<Vec<Bar>>(), &[])
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::args::{DecidedSquares, Sizes, from_one};
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
+use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
 use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
@@ -16,7 +17,7 @@ use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem, Square};
 use crate::proof::{self, Meter, ProofError};
-use crate::render::Drawing;
+use crate::render::{Drawing, Picture};
 use crate::report::{counted, duration};
 use crate::solver::first::{self, Found, Options, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
@@ -44,6 +45,8 @@ pub(super) struct Args {
     time_limit: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Show no progress bar.
     #[arg(short, long)]
     quiet: bool,
@@ -129,13 +132,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let [n] = sizes[..] else { return table(args, &sizes, solver) };
     let format = args.output.format(Piece::Queen, n, false)?;
+    let pictures = args.pictures.begin(n, n)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
     let run = answer(args, n, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
-    let exit = report.finish(found.as_ref(), format, &terminal);
+    let problem = args.engine.problem(n)?;
+    let exit = report.finish_by(found.as_ref(), format, &terminal, |stream, drawing, placement| {
+        draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(&problem))
+    });
     // The answer is printed even if a file cannot be written.
-    unwritten.map_or(exit, Err)
+    let drawn =
+        found.as_ref().map(|placement| pictures.finish(&Picture::of(placement).deciding(&problem)));
+    unwritten.or(drawn.and_then(Result::err)).map_or(exit, Err)
 }
 
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
@@ -179,6 +188,9 @@ fn table(
         ));
     }
     args.engine.reject_files()?;
+    if let Some(flag) = args.pictures.given() {
+        return Err(Failure::usage(format!("{flag} needs one board, not several")));
+    }
     let mut stream = Stream::begin();
     let mut unproven = 0;
     for &n in sizes {

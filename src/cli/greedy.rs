@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use super::args::number;
 use super::interrupt::Interrupt;
+use super::picture_args::PictureArgs;
 use super::solution_output::object;
 use super::stream::Stream;
 use super::{Exit, Failure};
-use crate::board::{OccupiedLines, Piece};
+use crate::board::{OccupiedLines, Piece, Square};
+use crate::render::Picture;
 use crate::report::counted;
 use crate::solver::classical::greedy::Greedy;
 
@@ -24,6 +26,8 @@ pub(super) struct Args {
     /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pictures: PictureArgs,
 }
 
 fn queens(text: &str) -> Result<usize, String> {
@@ -39,6 +43,11 @@ struct Line {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
+    let has_picture = args.pictures.given().is_some();
+    let last_column = |queens: Greedy| queens.take(args.queens).map(|queen| queen.col).max();
+    let columns = has_picture.then(|| last_column(Greedy::default())).flatten();
+    let pictures = args.pictures.begin(args.queens, columns.map_or(0, |col| col + 1))?;
+    let mut squares: Vec<Square> = Vec::new();
     let mut stream = Stream::begin();
     // An infinite board has no edges to join.
     let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
@@ -49,6 +58,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 "internal error: the queen on {queen} is attacked or in a wrong row; please report this"
             );
             return Err(Failure { exit: Exit::CheckFailed, message });
+        }
+        if has_picture {
+            squares.push(queen);
         }
         let (row, column) = (queen.row + 1, queen.col + 1);
         let flow = if args.json {
@@ -68,5 +80,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         }
     }
     stream.finish()?;
+    if let Some(columns) = columns.filter(|_| squares.len() == args.queens) {
+        let title = format!(
+            "The first {} on the infinite board",
+            counted(args.queens as u128, "greedy queen")
+        );
+        let picture = Picture::of_squares(Piece::Queen, args.queens, columns + 1, &squares);
+        pictures.finish(&picture.titled(title))?;
+    }
     Ok(Exit::Done)
 }

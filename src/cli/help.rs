@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use super::exit;
 
 /// The commands that most users need, for the short help.
-const COMMON: [&str; 10] = [
+const COMMON: [&str; 11] = [
     "count",
     "solve",
     "first",
     "beautiful",
     "list",
     "check",
+    "show",
     "estimate",
     "bench",
     "cluster",
@@ -21,7 +22,20 @@ const COMMON: [&str; 10] = [
 /// All commands. Each belongs to one group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Count", &["count", "estimate", "list", "placements"]),
-    ("Solve", &["solve", "first", "beautiful", "check", "greedy", "compare"]),
+    (
+        "Solve",
+        &[
+            "solve",
+            "first",
+            "beautiful",
+            "check",
+            "verify",
+            "show",
+            "fingerprint",
+            "greedy",
+            "compare",
+        ],
+    ),
     (
         "Campaign",
         &[

@@ -5,6 +5,7 @@ mod args;
 mod batch;
 mod beautiful;
 mod bench;
+mod candidate;
 mod chart;
 mod check;
 mod check_args;
@@ -19,6 +20,7 @@ mod deadline;
 mod devices;
 mod estimate;
 mod exit;
+mod fingerprint;
 mod first;
 mod greedy;
 mod help;
@@ -34,6 +36,7 @@ mod max_work;
 mod merge;
 mod optimum_output;
 mod output_file;
+mod picture_args;
 mod placements;
 mod plan;
 mod progress;
@@ -42,6 +45,7 @@ mod resume_file;
 mod revoke;
 mod run_unit;
 mod selftest;
+mod show;
 mod solution_output;
 mod solve;
 mod solver;
@@ -52,6 +56,7 @@ mod terminal;
 mod token;
 mod top;
 mod usage;
+mod verify;
 mod version;
 mod worker;
 mod workers;
@@ -87,6 +92,9 @@ enum Command {
     First(first::Args),
     Beautiful(beautiful::Args),
     Check(check::Args),
+    Show(show::Args),
+    Verify(verify::Args),
+    Fingerprint(fingerprint::Args),
     Compare(compare::Args),
     List(list::Args),
     Placements(placements::Args),
@@ -173,6 +181,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::First(args) => first::run(&args),
         Command::Beautiful(args) => beautiful::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Fingerprint(args) => fingerprint::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::List(args) => list::run(&args),
         Command::Placements(args) => placements::run(&args),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::solution_output::{Format, draw, object, refused};
+use super::solution_output::{Format, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
@@ -88,16 +88,6 @@ impl Report {
             certificate: None,
             elapsed_s: elapsed.as_secs_f64(),
         }
-    }
-
-    /// Prints the answer, and returns the exit code.
-    pub(super) fn finish(
-        &self,
-        found: Option<&Placement>,
-        format: Format,
-        terminal: &Terminal,
-    ) -> Result<Exit, Failure> {
-        self.finish_by(found, format, terminal, draw)
     }
 
     /// Prints the answer, drawn by `draw`, and returns the exit code.

@@ -11,13 +11,15 @@ use super::first::LARGEST;
 use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
 use super::output_file::OutputFile;
+use super::picture_args::{PictureArgs, PictureFiles, draw_answer};
 use super::progress::Ticker;
-use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
+use super::solution_output::{Format, OutputArgs, from_one, object, refused};
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
+use crate::render::Picture;
 use crate::report::{counted, duration, grouped};
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
@@ -51,6 +53,8 @@ pub(super) struct Args {
     time_limit: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Show no progress and no summary.
     #[arg(short, long)]
     quiet: bool,
@@ -162,6 +166,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let seed = args.seed.unwrap_or(1);
     let moves = args.moves.unwrap_or(classical::Method::USUAL_MOVES);
     let interrupt = Interrupt::listen();
+    let pictures = args.pictures.begin(problem.n(), problem.n())?;
     if let Some(path) = &args.write_graph {
         write_graph(&problem, path)?;
     }
@@ -173,7 +178,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => by_ilp(args, &problem),
         Method::Cp => by_cp(args, &problem),
     }?;
-    show(&run, format, &problem, args.quiet)
+    show(&run, format, &problem, pictures, args.quiet)
 }
 
 /// Runs a method of the classical search.
@@ -287,7 +292,13 @@ impl AnswerSink for FirstSolution {
     }
 }
 
-fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exit, Failure> {
+fn show(
+    run: &Run,
+    format: Format,
+    problem: &Problem,
+    pictures: PictureFiles<'_>,
+    quiet: bool,
+) -> Result<Exit, Failure> {
     let (solution, best) = match &run.found {
         Found::Solution(solution) => (Some(solution), None),
         Found::None => (None, None),
@@ -298,10 +309,17 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
     let mut stream = Stream::begin();
     let _ = match (format, solution.or(best)) {
         (Format::Json, _) => object(&mut stream, &report(run, problem.n(), solution, best)),
-        (Format::Drawn(drawing), Some(placement)) => draw(&mut stream, drawing, placement),
+        (Format::Drawn(drawing), Some(placement)) => {
+            let picture = Picture::of(placement).deciding(problem);
+            draw_answer(&mut stream, drawing, placement, &picture)
+        }
         (Format::Drawn(_), None) => ControlFlow::Continue(()),
     };
     stream.finish()?;
+    // The answer is printed even if a file cannot be written.
+    if let Some(placement) = solution.or(best) {
+        pictures.finish(&Picture::of(placement).deciding(problem))?;
+    }
     let seed = run.seed.map_or(String::new(), |seed| format!(" with seed {seed}"));
     let tried = match run.tried {
         0 => String::new(),

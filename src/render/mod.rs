@@ -2,10 +2,17 @@
 //! need no memory beyond the placement itself. They do not validate placements, since a
 //! [`Placement`] is already valid.
 
+mod attacks;
 mod diagram;
+mod figures;
+mod layout;
 mod line;
 mod picture;
+#[cfg(test)]
+mod picture_tests;
+mod raster;
 mod rings;
+mod strokes;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +20,9 @@ use std::str::FromStr;
 
 use crate::board::{Piece, Placement};
 
-pub use rings::{RingsFormat, draw_rings};
+pub use attacks::{MAX_ATTACKS, attackers, attacking_pairs};
+pub use picture::{Look, Picture, PictureFormat};
+pub use raster::write_png;
 
 /// The format in which a placement is drawn. Rows and columns are 1-based, row 1 is at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +69,9 @@ pub enum DrawingError {
     /// The picture would have too many pixels, or none.
     #[error("a PNG is for boards from n = 1 to {MAX_PNG}; choose svg or text")]
     Png,
+    /// The attacked squares of a large board would be too many.
+    #[error("attacks are drawn on boards up to n = {MAX_ATTACKS}")]
+    Attacks,
 }
 
 /// The largest board of [`Drawing::Digits`]: columns 1 to 9 and a to z.
@@ -116,7 +128,7 @@ impl Drawing {
             Self::Fen if !matches!(piece, Piece::Queen | Piece::Rook) => {
                 Err(DrawingError::FenPiece)
             }
-            Self::Png if n == 0 || n > MAX_PNG => Err(DrawingError::Png),
+            Self::Png => Picture::fits_png(n, n),
             _ => Ok(()),
         }
     }
@@ -163,8 +175,8 @@ impl Drawing {
             Self::Pairs => line::pairs(placement, out),
             Self::Fen => line::fen(placement, out),
             Self::Csv => line::csv(placement, out),
-            Self::Svg => picture::svg(placement, out),
-            Self::Png => picture::png(placement, out),
+            Self::Svg => Picture::of(placement).write(PictureFormat::Svg, out),
+            Self::Png => Picture::of(placement).write(PictureFormat::Png, out),
         }
     }
 }
@@ -186,14 +198,15 @@ impl FromStr for Drawing {
     }
 }
 
-/// Returns the plural name of a piece.
-const fn plural(piece: Piece) -> &'static str {
-    match piece {
-        Piece::Queen => "queens",
-        Piece::Rook => "rooks",
-        Piece::Superqueen => "superqueens",
-        Piece::Toroidal => "toroidal queens",
-    }
+/// Returns a number of pieces in words: "8 queens".
+fn counted(count: usize, piece: Piece) -> String {
+    let name = match piece {
+        Piece::Queen => "queen",
+        Piece::Rook => "rook",
+        Piece::Superqueen => "superqueen",
+        Piece::Toroidal => "toroidal queen",
+    };
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

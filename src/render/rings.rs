@@ -1,14 +1,13 @@
-//! Solutions on rings of equal cost: around the centre of the board, one ring for each cost of a
-//! queen, dark outside and bright inside, drawn from the outside so that each covers the inner part
-//! of the previous one.
+//! Rings of equal cost around the centre of the board, one for each cost of a piece, dark outside and
+//! bright inside, drawn from the outside so that each covers the inner part of the previous one.
 
 use std::io::{self, Write};
 
-use super::picture::{QUEEN, rasterise};
-use crate::board::{Norm, Placement};
+use super::layout::{Entry, SIDE, Sample};
+use crate::board::{Norm, Square};
 
-/// The side of a square in the units of the picture.
-const SIDE: f64 = 40.0;
+/// The maximum number of rings in the legend.
+const MOST_IN_LEGEND: usize = 12;
 
 /// Colours from the outside to the inside; those between are interpolated.
 const RAMP: [(f64, [f64; 3]); 5] = [
@@ -19,79 +18,74 @@ const RAMP: [(f64, [f64; 3]); 5] = [
     (1.0, [253.0, 226.0, 150.0]),
 ];
 
-/// The file format of a picture of rings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingsFormat {
-    /// SVG on one line.
-    Svg,
-    /// PNG.
-    Png,
-}
-
-/// Draws `placement` on the rings of equal cost by `norm`. A PNG is limited to boards that fit
-/// [`Drawing::Png`](super::Drawing::Png).
-///
-/// # Errors
-/// The writer fails.
-pub fn draw_rings(
-    placement: &Placement,
+/// The costs of pieces, the largest first, each with the number of its pieces.
+#[derive(Clone, Debug)]
+pub(super) struct Rings {
     norm: Norm,
-    format: RingsFormat,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match format {
-        RingsFormat::Svg => svg(placement, norm, out),
-        RingsFormat::Png => {
-            let mut document = Vec::new();
-            svg(placement, norm, &mut document)?;
-            rasterise(&document, placement.n(), out)
-        }
-    }
+    n: usize,
+    costs: Vec<(u64, usize)>,
 }
 
-fn svg(placement: &Placement, norm: Norm, out: &mut impl Write) -> io::Result<()> {
-    let n = placement.n();
-    let board = n as f64 * SIDE;
-    let side = board + 2.0;
-    let mut costs: Vec<u64> = placement.squares().map(|square| norm.cost(n, square)).collect();
-    costs.sort_unstable_by(|a, b| b.cmp(a));
-    let rings = {
-        let mut rings = costs.clone();
-        rings.dedup();
-        rings
-    };
-    let words: Vec<String> = rings
-        .iter()
-        .map(|ring| format!("{} at {ring}", costs.iter().filter(|cost| *cost == ring).count()))
-        .collect();
-    write!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{side}\" height=\"{side}\" \
-         viewBox=\"-1 -1 {side} {side}\" role=\"img\"><title>{n} queens on a board of size {n}, on rings of equal \
-         {norm} cost</title><desc>Queens by cost, the largest first: {}.</desc>\
-         <defs><clipPath id=\"board\"><path d=\"M0 0H{board}V{board}H0Z\"/></clipPath>\
-         <pattern id=\"squares\" width=\"{two}\" height=\"{two}\" patternUnits=\"userSpaceOnUse\">\
-         <path fill=\"#ffffff\" fill-opacity=\"0.07\" d=\"M0 0H{SIDE}V{SIDE}H0ZM{SIDE} {SIDE}H{two}V{two}H{SIDE}Z\"/>\
-         </pattern><g id=\"queen\"><circle cx=\"20\" cy=\"20\" r=\"19\" fill=\"#fffaf0\"/>\
-         <g fill=\"#1a183e\" transform=\"translate(4 4.5) scale(0.8)\">{QUEEN}</g></g></defs>\
-         <g clip-path=\"url(#board)\"><path fill=\"#0d0c24\" d=\"M0 0H{board}V{board}H0Z\"/>",
-        words.join(", "),
-        two = 2.0 * SIDE,
-    )?;
-    let half = board / 2.0;
-    let ends = rings.first().zip(rings.last());
-    let (largest, least) =
-        ends.map_or((1.0, 0.0), |(&from, &to)| (radius(norm, from), radius(norm, to)));
-    for &cost in &rings {
-        let inside = (largest - radius(norm, cost)) / (largest - least).max(1.0);
-        ring(norm, half, radius(norm, cost) * SIDE / 2.0, &colour(inside), out)?;
+impl Rings {
+    /// Creates the rings of these squares on the board of size `n`.
+    pub(super) fn new(norm: Norm, n: usize, squares: impl Iterator<Item = Square>) -> Self {
+        let mut all: Vec<u64> = squares.map(|square| norm.cost(n, square)).collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        let costs = all.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len())).collect();
+        Self { norm, n, costs }
     }
-    write!(out, "<path fill=\"url(#squares)\" d=\"M0 0H{board}V{board}H0Z\"/></g><g>")?;
-    for square in placement.squares() {
-        let (x, y) = (square.col as f64 * SIDE, square.row as f64 * SIDE);
-        write!(out, "<use href=\"#queen\" x=\"{x}\" y=\"{y}\"/>")?;
+
+    /// Returns the words for the description.
+    pub(super) fn description(&self) -> String {
+        let words: Vec<String> =
+            self.costs.iter().map(|(cost, count)| format!("{count} at {cost}")).collect();
+        format!(" Queens by cost, the largest first: {}.", words.join(", "))
     }
-    writeln!(out, "</g></svg>")
+
+    /// Returns a line for each ring, from the outside; only for the outermost if there are many.
+    pub(super) fn legend(&self) -> Vec<Entry> {
+        let entry = |&(cost, count): &(u64, usize)| Entry {
+            sample: Sample::Colour(self.colour_of(cost)),
+            words: format!("cost {cost}: {count}"),
+        };
+        let shown =
+            if self.costs.len() > MOST_IN_LEGEND { MOST_IN_LEGEND - 1 } else { MOST_IN_LEGEND };
+        let mut entries: Vec<Entry> = self.costs.iter().take(shown).map(entry).collect();
+        if let Some(last) = self.costs.last().filter(|_| self.costs.len() > MOST_IN_LEGEND) {
+            let mut entry = entry(last);
+            entry.words = format!("… {}", entry.words);
+            entries.push(entry);
+        }
+        entries
+    }
+
+    /// Draws the rings and the squares.
+    pub(super) fn draw(&self, out: &mut impl Write) -> io::Result<()> {
+        let (board, two) = (self.n as f64 * SIDE, 2.0 * SIDE);
+        write!(
+            out,
+            "<defs><clipPath id=\"board\"><path d=\"M0 0H{board}V{board}H0Z\"/></clipPath>\
+             <pattern id=\"squares\" width=\"{two}\" height=\"{two}\" patternUnits=\"userSpaceOnUse\">\
+             <path fill=\"#ffffff\" fill-opacity=\"0.07\" d=\"M0 0H{SIDE}V{SIDE}H0ZM{SIDE} {SIDE}H{two}V{two}H{SIDE}Z\"/>\
+             </pattern></defs>\
+             <g clip-path=\"url(#board)\"><path fill=\"#0d0c24\" d=\"M0 0H{board}V{board}H0Z\"/>"
+        )?;
+        for &(cost, _) in &self.costs {
+            let radius = radius(self.norm, cost) * SIDE / 2.0;
+            ring(self.norm, board / 2.0, radius, &self.colour_of(cost), out)?;
+        }
+        write!(out, "<path fill=\"url(#squares)\" d=\"M0 0H{board}V{board}H0Z\"/></g>")
+    }
+
+    fn colour_of(&self, cost: u64) -> String {
+        let ends = self.costs.first().zip(self.costs.last());
+        let (largest, least) = ends
+            .map_or((1.0, 0.0), |(from, to)| (radius(self.norm, from.0), radius(self.norm, to.0)));
+        if self.costs.len() == 1 {
+            return colour(1.0);
+        }
+        colour((largest - radius(self.norm, cost)) / (largest - least).max(1.0))
+    }
 }
 
 /// Returns the distance of squares of this cost from the centre, in half squares; for the Manhattan
@@ -131,57 +125,4 @@ fn colour(inside: f64) -> String {
     let share = ((inside - from.0) / (to.0 - from.0)).clamp(0.0, 1.0);
     let mixed = [0, 1, 2].map(|k| (from.1[k] + share * (to.1[k] - from.1[k])).round() as u8);
     format!("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2])
-}
-
-#[cfg(test)]
-mod tests {
-    use resvg::{tiny_skia, usvg};
-
-    use super::*;
-    use crate::board::{Piece, Problem};
-
-    fn drawn(norm: Norm, format: RingsFormat, columns: &[usize]) -> Vec<u8> {
-        let problem = Problem::empty(Piece::Queen, columns.len());
-        let placement = Placement::check_solution(&problem, columns).expect("a solution");
-        let mut out = Vec::new();
-        draw_rings(&placement, norm, format, &mut out).expect("memory can be written");
-        out
-    }
-
-    #[test]
-    fn there_is_a_ring_for_each_cost_and_a_queen_for_each_row() {
-        let columns = [0, 2, 4, 1, 3];
-        for (norm, shape) in
-            [(Norm::Euclidean, "circle"), (Norm::Manhattan, "path"), (Norm::Chebyshev, "path")]
-        {
-            let document =
-                String::from_utf8(drawn(norm, RingsFormat::Svg, &columns)).expect("text");
-            assert_eq!(document.lines().count(), 1);
-            let tree = usvg::roxmltree::Document::parse(&document).expect("well-formed XML");
-            let mut costs = norm.fingerprint(&columns);
-            costs.dedup();
-            let rings = tree
-                .descendants()
-                .filter(|e| e.has_tag_name(shape) && e.has_attribute("stroke-opacity"));
-            assert_eq!(rings.count(), costs.len(), "{norm}");
-            assert_eq!(tree.descendants().filter(|e| e.has_tag_name("use")).count(), 5);
-        }
-        let words = String::from_utf8(drawn(Norm::Euclidean, RingsFormat::Svg, &[1, 3, 0, 2]))
-            .expect("text");
-        assert!(words.contains("4 at 10."), "{words}");
-    }
-
-    #[test]
-    fn the_png_has_bright_queens_and_a_dark_corner() {
-        let bytes = drawn(Norm::Euclidean, RingsFormat::Png, &[1, 3, 0, 2]);
-        let picture = tiny_skia::Pixmap::decode_png(&bytes).expect("a PNG");
-        let side = picture.width() / 4;
-        let at = |row: u32, col: u32| {
-            let pixel =
-                picture.pixel(col * side + side / 2, row * side + side / 8).expect("inside");
-            u32::from(pixel.red()) + u32::from(pixel.green()) + u32::from(pixel.blue())
-        };
-        assert!(at(0, 1) > 600 && at(1, 3) > 600, "{} {}", at(0, 1), at(1, 3));
-        assert!(at(0, 0) < 300, "{}", at(0, 0));
-    }
 }

@@ -11,7 +11,7 @@ use crate::cli::top::plain;
 use crate::cli::{Exit, Failure};
 use crate::engine::{Device, processor};
 use crate::oeis::Sequence;
-use crate::report::Published;
+use crate::report::{Published, counted};
 
 /// The output of `--json`. Fields that files of earlier builds lack are optional.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,6 +86,22 @@ impl Machine {
             system: [std::env::consts::OS, std::env::consts::ARCH].join(" "),
             devices: devices.iter().filter_map(adapter).collect(),
         }
+    }
+}
+
+impl Machine {
+    /// Returns the lines of a chart: the processor, each adapter, and the program with the date.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let cores = counted(self.cores as u128, "core");
+        let commit = self.commit.as_ref().map_or(String::new(), |commit| format!(" ({commit})"));
+        let mut lines = vec![format!("{}, {cores}, {}", self.processor, self.system)];
+        lines.extend(
+            self.devices
+                .iter()
+                .map(|Adapter { id, name, driver }| format!("{id}: {name}, {driver}")),
+        );
+        lines.push(format!("nqueens {}{commit}, {}", self.version, self.date));
+        lines
     }
 }
 

@@ -15,7 +15,14 @@ const CORNERS: [(isize, isize); 4] = [(0, 0), (1, 0), (0, 1), (1, 1)];
 
 /// Returns all cliques of the three families on the board of size `n` with at least three squares.
 pub(super) fn all(n: usize) -> impl Iterator<Item = Vec<Square>> {
-    let shapes: [&'static [(isize, isize)]; 3] = [&CROSS, &X, &CORNERS];
+    of_shapes(n, CliqueFamily::ALL.map(CliqueFamily::shape))
+}
+
+/// Returns the cliques of these shapes with at least three squares.
+fn of_shapes<const SHAPES: usize>(
+    n: usize,
+    shapes: [&'static [(isize, isize)]; SHAPES],
+) -> impl Iterator<Item = Vec<Square>> {
     let centres = (0..n * n).map(move |k| Square::new(k / n, k % n));
     let placed = centres.flat_map(move |centre| (1..n).map(move |k| (centre, k)));
     let cliques = placed.flat_map(move |(centre, k)| {
@@ -24,6 +31,44 @@ pub(super) fn all(n: usize) -> impl Iterator<Item = Vec<Square>> {
         })
     });
     cliques.filter(|clique| clique.len() >= 3)
+}
+
+/// A family of cliques that do not lie on a line, numbered as in the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CliqueFamily {
+    /// (3): a centre and the squares at one distance in its row and its column.
+    Cross,
+    /// (4): a centre and the squares at one distance on its diagonals.
+    X,
+    /// (5): the corners of a square.
+    Square,
+}
+
+impl CliqueFamily {
+    /// All families, in the order of the paper.
+    pub const ALL: [Self; 3] = [Self::Cross, Self::X, Self::Square];
+
+    /// Returns the name and the number of the inequality in the paper.
+    pub const fn name(self) -> (&'static str, u8) {
+        match self {
+            Self::Cross => ("cross", 3),
+            Self::X => ("x", 4),
+            Self::Square => ("square", 5),
+        }
+    }
+
+    const fn shape(self) -> &'static [(isize, isize)] {
+        match self {
+            Self::Cross => &CROSS,
+            Self::X => &X,
+            Self::Square => &CORNERS,
+        }
+    }
+
+    /// Returns the cliques of this family with at least three squares, on the board of size `n`.
+    pub fn cliques(self, n: usize) -> impl Iterator<Item = Vec<Square>> {
+        of_shapes(n, [self.shape()])
+    }
 }
 
 /// Returns the square `k` steps away in a direction, if it is on the board.
@@ -60,6 +105,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_families_have_all_cliques_between_them() {
+        for n in 0..=6 {
+            let of_family = |family: CliqueFamily| family.cliques(n).count();
+            let sum: usize = CliqueFamily::ALL.into_iter().map(of_family).sum();
+            assert_eq!(sum, all(n).count());
+        }
+        // On the board of size 3: a square of side 1 in four places, and one of side 2.
+        assert_eq!(CliqueFamily::Square.cliques(3).count(), 5);
+        // Crosses of size 1: one with five squares, four with four, four with three; of size 2:
+        // four at the corners.
+        assert_eq!(CliqueFamily::Cross.cliques(3).count(), 9 + 4 + 4);
     }
 
     #[test]

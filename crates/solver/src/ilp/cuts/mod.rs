@@ -5,7 +5,7 @@
 mod cliques;
 mod odd_cycles;
 
-pub use cliques::violated as violated_cliques;
+pub use cliques::{CliqueFamily, violated as violated_cliques};
 pub use odd_cycles::violated as violated_odd_cycles;
 
 use super::model::{Model, Relation, Row};

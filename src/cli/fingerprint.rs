@@ -1,0 +1,158 @@
+//! `nqueens fingerprint`.
+
+use serde::Serialize;
+
+use super::candidate::{self, Verdict};
+use super::{Exit, Failure, print};
+use crate::board::{Norm, Piece, Placement, Problem};
+use crate::symmetry::{Group, Symmetry};
+
+/// Print the fingerprint of a solution, and its class under rotations and reflections.
+///
+/// The fingerprint is the costs of the squares, the largest first. A most beautiful solution has
+/// the lexicographically smallest one. All images of a solution have the same fingerprint.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), a file with one solution, or - for
+    /// stdin.
+    #[arg(required = true, value_name = "SOLUTION|FILE", allow_negative_numbers = true)]
+    solution: Vec<String>,
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
+    /// The cost of a square: euclidean (u² + v²), manhattan (u + v) or chebyshev (the larger of u
+    /// and v). u and v are its vertical and horizontal distances from the centre of the board, in
+    /// half squares.
+    #[arg(long, default_value_t = Norm::Euclidean)]
+    norm: Norm,
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The output of `--json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    n: usize,
+    piece: &'static str,
+    norm: String,
+    /// The column of each row, counted from 1.
+    solution: Vec<usize>,
+    fingerprint: Vec<u64>,
+    /// The lexicographically smallest of the images.
+    canonical: Vec<usize>,
+    canonical_fingerprint: Vec<u64>,
+    /// The number of different images under the 8 rotations and reflections.
+    images: usize,
+    symmetry: &'static str,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let found = candidate::only(&args.solution, "fingerprint")?;
+    let verdict = Verdict::of(&found, &Problem::empty(args.piece, found.n));
+    let columns: Option<Vec<usize>> =
+        verdict.solution().and_then(|solution| solution.columns().collect());
+    let Some(columns) = columns else {
+        return Err(Failure { exit: Exit::CheckFailed, message: verdict.words() });
+    };
+    let report = report(&columns, args)?;
+    print(&if args.json {
+        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+    } else {
+        text(&report)
+    })?;
+    Ok(Exit::Done)
+}
+
+fn report(columns: &[usize], args: &Args) -> Result<Report, Failure> {
+    let mut images: Vec<Vec<usize>> =
+        Group::FULL.elements().map(|symmetry| symmetry.apply_to_columns(columns)).collect();
+    images.sort_unstable();
+    images.dedup();
+    let canonical = images.first().map_or(columns, Vec::as_slice);
+    let checked = Placement::check_solution(&Problem::empty(args.piece, columns.len()), canonical);
+    checked.map_err(|error| super::solution_output::refused("fingerprint", &error))?;
+    let from_one = |columns: &[usize]| columns.iter().map(|col| col + 1).collect();
+    Ok(Report {
+        n: columns.len(),
+        piece: args.piece.name(),
+        norm: args.norm.to_string(),
+        solution: from_one(columns),
+        fingerprint: args.norm.fingerprint(columns),
+        canonical: from_one(canonical),
+        canonical_fingerprint: args.norm.fingerprint(canonical),
+        images: images.len(),
+        symmetry: symmetry(columns),
+    })
+}
+
+/// Returns the kind of symmetry that a solution has.
+fn symmetry(columns: &[usize]) -> &'static str {
+    let kept = |symmetry: Symmetry| symmetry.apply_to_columns(columns) == columns;
+    let reflections = [
+        Symmetry::MirrorColumns,
+        Symmetry::MirrorRows,
+        Symmetry::Transpose,
+        Symmetry::AntiTranspose,
+    ];
+    match (reflections.into_iter().any(kept), kept(Symmetry::Rotate90), kept(Symmetry::Rotate180)) {
+        (true, true, _) => "full",
+        (true, false, _) => "reflection",
+        (false, true, _) => "rotation",
+        (false, false, true) => "point",
+        (false, false, false) => "none",
+    }
+}
+
+fn text(report: &Report) -> String {
+    let line = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    let columns =
+        |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+    let symmetry = match report.symmetry {
+        "full" => "unchanged by all rotations and reflections",
+        "reflection" => "unchanged by a reflection",
+        "rotation" => "unchanged by quarter turns",
+        "point" => "unchanged by a half turn",
+        _ => "changed by every rotation and reflection",
+    };
+    let images = match report.images {
+        1 => "1 image".to_owned(),
+        images => format!("{images} different images"),
+    };
+    format!(
+        "solution            {}\n\
+         fingerprint         {} ({})\n\
+         canonical image     {}\n\
+         its fingerprint     {}\n\
+         symmetry class      {images}, {symmetry}\n",
+        columns(&report.solution),
+        line(&report.fingerprint),
+        report.norm,
+        columns(&report.canonical),
+        line(&report.canonical_fingerprint),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_images_follows_from_the_symmetry() {
+        let args =
+            Args { solution: Vec::new(), piece: Piece::Rook, norm: Norm::Euclidean, json: false };
+        for (columns, images, symmetry) in [
+            (vec![0], 1, "full"),
+            (vec![1, 3, 0, 2], 2, "rotation"),
+            (vec![0, 2, 4, 1, 3], 8, "none"),
+            (vec![0, 1, 2, 3], 2, "reflection"),
+            (vec![1, 3, 5, 0, 2, 4], 4, "point"),
+        ] {
+            let report = report(&columns, &args).expect("rooks");
+            assert_eq!((report.images, report.symmetry), (images, symmetry), "{columns:?}");
+            assert_eq!(report.fingerprint, report.canonical_fingerprint);
+            assert!(report.canonical <= report.solution);
+        }
+    }
+}
