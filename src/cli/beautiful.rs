@@ -32,6 +32,7 @@ use crate::solver::{Answer, Unproven, Verdict};
 /// in exact integers.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
+#[command(mut_arg("board", |flag| flag.hide(true)))]
 pub(super) struct Args {
     /// The board size, from 0 to 250.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
@@ -117,6 +118,11 @@ impl FromStr for Method {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    if args.output.file().is_some() {
+        return Err(Failure::usage(
+            "beautiful reads no board; --draw unicode and --draw ascii draw one",
+        ));
+    }
     let format = args.output.format(Piece::Queen, args.n, args.all)?;
     if args.png.is_some() {
         Drawing::Png.fits(Piece::Queen, args.n).map_err(Failure::usage)?;

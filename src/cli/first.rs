@@ -1,9 +1,11 @@
 //! `nqueens first`.
 
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::args::read_board;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
@@ -27,8 +29,9 @@ use crate::solver::{Answer, Unproven, Verdict};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, or a range: 8, 4..40. At most 128 for exact, and 250 for the other methods.
-    #[arg(value_name = "N", value_parser = sizes, allow_negative_numbers = true)]
-    sizes: Sizes,
+    /// May be omitted with --board, whose queens are placed as with --place.
+    #[arg(value_name = "N", value_parser = sizes, allow_negative_numbers = true, required_unless_present = "board")]
+    sizes: Option<Sizes>,
     /// The method: exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights.
     #[arg(long, default_value_t = FirstMethod::Exact)]
     method: FirstMethod,
@@ -129,7 +132,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
-    let Sizes { first, last, range } = args.sizes;
+    let (Sizes { first, last, range }, placed) = board(args)?;
     if last > args.method.largest() {
         let (method, largest) = (args.method, args.method.largest());
         let message = format!(
@@ -138,11 +141,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure::usage(message));
     }
     if range {
-        return table(args, solver);
+        return table(args, first..=last, solver);
     }
     let format = args.output.format(Piece::Queen, first, false)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-    let run = answer(args, first, solver, &mut terminal);
+    let run = answer(args, first, placed, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
     let exit = report.finish(found.as_ref(), format, &terminal);
@@ -150,16 +153,42 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     unwritten.map_or(exit, Err)
 }
 
+/// Returns the sizes, and the queens of the file of `--board`.
+fn board(args: &Args) -> Result<(Sizes, Vec<Square>), Failure> {
+    let missing =
+        || Failure::usage("the board size is missing; give N, or a board with --board FILE");
+    let Some(path) = args.output.file() else {
+        return Ok((args.sizes.ok_or_else(missing)?, Vec::new()));
+    };
+    if args.method != FirstMethod::Exact {
+        return Err(Failure::usage("--board FILE needs --method exact"));
+    }
+    let read = read_board(path)?;
+    if !read.blocked.is_empty() || read.piece.is_some_and(|piece| piece != Piece::Queen) {
+        return Err(Failure::usage(
+            "first completes boards of placed queens, without blocked squares; use nqueens solve",
+        ));
+    }
+    let sizes = Sizes { first: read.n, last: read.n, range: false };
+    match args.sizes {
+        Some(given) if given != sizes => {
+            Err(Failure::usage(format!("the board of --board has n = {}; omit the size", read.n)))
+        }
+        _ => Ok((sizes, read.placed)),
+    }
+}
+
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
 fn answer(
     args: &Args,
     n: usize,
+    placed: Vec<Square>,
     solver: Option<&'static dyn Solver>,
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let engine = &args.engine;
-    let problem =
-        Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let problem = Problem::new(Piece::Queen, n, [engine.placed(), placed].concat(), Vec::new())
+        .map_err(Failure::usage)?;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
         method => (
@@ -179,19 +208,23 @@ fn answer(
 }
 
 /// Prints one line for each board: its size, the time and the columns; or the same as JSON.
-fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failure> {
-    let format = args.output.format(Piece::Queen, args.sizes.last, true)?;
+fn table(
+    args: &Args,
+    sizes: RangeInclusive<usize>,
+    solver: Option<&'static dyn Solver>,
+) -> Result<Exit, Failure> {
+    let format = args.output.format(Piece::Queen, *sizes.end(), true)?;
     if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
         return Err(Failure::usage(
-            "a range is printed as a table or as JSON; omit --format and --board",
+            "a range is printed as a table or as JSON; omit --format and --draw",
         ));
     }
     args.engine.reject_files()?;
     let mut stream = Stream::begin();
     let mut unproven = 0;
-    for n in args.sizes.first..=args.sizes.last {
+    for n in sizes {
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-        let run = answer(args, n, solver, &mut terminal);
+        let run = answer(args, n, Vec::new(), solver, &mut terminal);
         terminal.finish();
         // Files are for one board only.
         let (report, ..) = run?;

@@ -24,7 +24,7 @@ pub use by_rows::{Branching, Search};
 
 use std::ops::ControlFlow;
 
-use crate::open_board::{OpenBoard, open_rows};
+use crate::open_board::{self, OpenBoard};
 use crate::progress::ProgressSink;
 use dual::{DualSearch, MOST_SQUARES};
 use nqueens_proof::board::Problem;
@@ -44,14 +44,20 @@ pub enum Event {
 /// and a search makes at least n steps of n² operations.
 pub const MOST_OPEN_ROWS: usize = 1000;
 
+/// Returns the number of open rows, those without a placed piece.
+pub fn open_rows(problem: &Problem) -> usize {
+    open_board::open_rows(problem)
+}
+
 /// Returns whether the board has at most [`MOST_OPEN_ROWS`] open rows.
 pub fn suits(problem: &Problem) -> bool {
     open_rows(problem) <= MOST_OPEN_ROWS
 }
 
-/// Number of decisions before the first restart of [`find_one`]. With it, 50 boards of CSPLib's
-/// prob080 with n = 50 and 56 took 34 s; restarting after 10,000 and then doubling took 60 s.
-const FIRST_RESTART: u64 = 1 << 20;
+/// Number of decisions before the first restart of [`find_one`], some seconds: a restart loses what
+/// was refuted. A prototype decided 50 boards of CSPLib's prob080 with n = 50 and 56 in 34 s without
+/// restarts, and in 60 s if it restarted after 10,000 decisions, then 15,000 and so on.
+const FIRST_RESTART: u64 = 1 << 22;
 
 /// Finds one solution of `problem`, for queens or rooks, or proves that there is none. Returns the
 /// result and the number of nodes searched. With at most [`MOST_OPEN_ROWS`] open rows the memory is
