@@ -42,6 +42,8 @@ pub use nqueens_solver as solver;
 mod atomic_file;
 pub mod batch;
 pub mod bench;
+#[cfg(feature = "cli")]
+pub mod board_file;
 pub mod checkpoint;
 #[cfg(feature = "cli")]
 pub mod cli;

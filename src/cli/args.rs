@@ -1,11 +1,14 @@
 //! Arguments that several commands share, and the parsers of their values.
 
+use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Failure;
+use super::{Exit, Failure, atomic_file};
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
+use crate::board_file;
 use crate::decomposition::{Decomposition, Job, MAX_COUNT_SIZE, Scheme, Subproblems};
 use crate::engine::{
     CountOptions, DeviceChoice, DeviceName, fastest_subproblems, plan_for_campaign,
@@ -28,22 +31,56 @@ pub(super) struct DecidedSquares {
 /// A board to count.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Board {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
+    /// The board size: rows, columns and queens, from 0 to 32. May be omitted with --board.
+    #[arg(value_parser = board_size, allow_negative_numbers = true, required_unless_present = "board")]
+    n: Option<usize>,
+    /// Read the board from FILE, or from stdin if that is -: JSON of count or solve, a FEN, a file
+    /// of CSPLib's problems 079 or 080, or lines of Q, . and x (blocked). --place and --block add
+    /// to it.
+    #[arg(long, value_name = "FILE")]
+    board: Option<PathBuf>,
     #[command(flatten)]
     squares: DecidedSquares,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
-    /// opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    /// opposite edges are joined). Default: the piece of --board, or queen.
+    #[arg(long)]
+    piece: Option<Piece>,
 }
 
 impl Board {
     /// Returns the problem to count.
     pub(super) fn problem(&self) -> Result<Problem, Failure> {
-        self.squares.problem(self.piece, self.n)
+        let problem = self.squares.problem(self.piece, self.n, self.board.as_deref())?;
+        // The size of a file has not been checked yet.
+        board_size(&problem.n().to_string()).map_err(Failure::usage)?;
+        Ok(problem)
     }
+}
+
+/// The largest file with a board, in bytes.
+const LARGEST_BOARD_FILE: u64 = 64 << 20;
+
+/// Reads a board from a file, or from stdin if that is `-`.
+pub(super) fn read_board(path: &Path) -> Result<board_file::BoardFile, Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
+    let text =
+        if is_stdin { read_stdin() } else { atomic_file::read_text(path, LARGEST_BOARD_FILE) };
+    let text = text.map_err(|error| Failure {
+        exit: Exit::File,
+        message: format!("the board cannot be read from {name}: {error}"),
+    })?;
+    board_file::parse(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
+}
+
+fn read_stdin() -> io::Result<String> {
+    let mut text = String::new();
+    let read = io::stdin().lock().take(LARGEST_BOARD_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > LARGEST_BOARD_FILE {
+        let message = format!("it is longer than {LARGEST_BOARD_FILE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
 }
 
 /// The squares of one occurrence of a flag.
@@ -55,23 +92,53 @@ fn squares(text: &str) -> Result<Squares, SquareError> {
 }
 
 impl DecidedSquares {
-    /// Returns the problem of size `n` with these squares.
-    pub(super) fn problem(&self, piece: Piece, n: usize) -> Result<Problem, Failure> {
-        self.problem_with(piece, n, [])
+    /// Returns the problem of these squares and those of a file. The piece and the size must agree
+    /// with the file; without both, the piece is the queen.
+    pub(super) fn problem(
+        &self,
+        piece: Option<Piece>,
+        n: Option<usize>,
+        file: Option<&Path>,
+    ) -> Result<Problem, Failure> {
+        self.problem_with(piece, n, file, [])
     }
 
-    /// Returns the problem of size `n` with these squares and further pieces on `placed`.
+    /// Like [`Self::problem`], with further pieces on `above`.
     pub(super) fn problem_with(
         &self,
-        piece: Piece,
-        n: usize,
-        placed: impl IntoIterator<Item = Square>,
+        piece: Option<Piece>,
+        n: Option<usize>,
+        file: Option<&Path>,
+        above: impl IntoIterator<Item = Square>,
     ) -> Result<Problem, Failure> {
-        let list = |flags: &[Squares]| -> Vec<Square> {
-            flags.iter().flat_map(|f| f.0.iter().copied()).collect()
+        let list = |flags: &[Squares], first: Vec<Square>| -> Vec<Square> {
+            first.into_iter().chain(flags.iter().flat_map(|f| f.0.iter().copied())).collect()
         };
-        let placed = list(&self.place).into_iter().chain(placed).collect();
-        Problem::new(piece, n, placed, list(&self.block)).map_err(Failure::usage)
+        let read = file.map(read_board).transpose()?;
+        let (size, file_piece) =
+            (read.as_ref().map(|read| read.n), read.as_ref().and_then(|r| r.piece));
+        if let (Some(n), Some(size)) = (n, size)
+            && n != size
+        {
+            let message =
+                format!("the board of --board has n = {size}, not n = {n}; omit the size");
+            return Err(Failure::usage(message));
+        }
+        if let (Some(piece), Some(other)) = (piece, file_piece)
+            && piece != other
+        {
+            return Err(Failure::usage(format!(
+                "the board of --board is for the {other}, not for the {piece}"
+            )));
+        }
+        let n = n.or(size).ok_or_else(|| {
+            Failure::usage("the board size is missing; give N, or a board with --board FILE")
+        })?;
+        let piece = piece.or(file_piece).unwrap_or(Piece::Queen);
+        let read = read.unwrap_or_default();
+        let mut placed = list(&self.place, read.placed);
+        placed.extend(above);
+        Problem::new(piece, n, placed, list(&self.block, read.blocked)).map_err(Failure::usage)
     }
 
     /// Returns the name of a flag that is given, if one is.

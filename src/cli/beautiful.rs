@@ -36,6 +36,7 @@ use crate::solver::{Answer, Unproven, Verdict};
     mut_arg("max_work", |flag| flag.help(RESUME_HELP)),
     mut_arg("svg", |flag| flag.help("Draw the solution on the rings of equal cost, and write the picture to FILE as SVG")),
     mut_arg("png", |flag| flag.help("Draw the solution on the rings of equal cost, and write the picture to FILE as PNG")),
+    mut_arg("board", |flag| flag.hide(true)),
 )]
 pub(super) struct Args {
     /// The board size, from 0 to 250.
@@ -118,6 +119,11 @@ impl FromStr for Method {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    if args.output.file().is_some() {
+        return Err(Failure::usage(
+            "beautiful reads no board; --draw unicode and --draw ascii draw one",
+        ));
+    }
     let format = args.output.format(Piece::Queen, args.n, args.all)?;
     if args.method == Method::Ilp {
         reject_flags_of_exact(args)?;

@@ -18,6 +18,7 @@ use etcetera::BaseStrategy;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::solution_output::is_style;
 use super::{Exit, Failure, atomic_file, print};
 
 /// Show the flags that variables, the configuration file or defaults set.
@@ -186,7 +187,12 @@ impl Sources {
             .filter(|(_, arg)| !is_given(arg))
             .filter_map(|(flag, arg)| {
                 let setting = self.setting(&names, flag)?;
-                Some((setting.rank, arg, words(flag, arg, &setting.values)))
+                // A style of --board conflicts with the same flags as --draw; a command that draws
+                // nothing ignores it.
+                let is_style = flag == "board" && setting.values.iter().all(|v| is_style(v));
+                let draw = || leaf.get_arguments().find(|arg| arg.get_long() == Some("draw"));
+                let rules = if is_style { draw()? } else { arg };
+                Some((setting.rank, rules, words(flag, arg, &setting.values)))
             })
             .filter(|(_, _, words)| !words.is_empty())
             .collect();

@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.n > MAX_COUNT_SIZE {
         return run_large(args, &options);
     }
-    let problem = args.squares.problem(args.piece, args.n)?;
+    let problem = args.squares.problem(Some(args.piece), Some(args.n), None)?;
     let found = estimate(&problem, &options, args.seconds, args.seed)?;
     if args.json {
         print_json(&report(&problem, &found))?;

@@ -1,7 +1,7 @@
 //! `nqueens first`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{DecidedSquares, Sizes, from_one};
@@ -29,8 +29,13 @@ use crate::solver::{Answer, Unproven, Verdict};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, a range or a list: 8, 4..40 or 6,8,10. At most 128 for exact, and 250 for
-    /// the other methods.
-    #[arg(value_name = "N", required = true, value_parser = sizes, allow_negative_numbers = true)]
+    /// the other methods. May be omitted with --board.
+    #[arg(
+        value_name = "N",
+        required_unless_present = "board",
+        value_parser = sizes,
+        allow_negative_numbers = true
+    )]
     sizes: Vec<Sizes>,
     /// The method: exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights.
     #[arg(long, default_value_t = FirstMethod::Exact)]
@@ -122,49 +127,60 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
-    let sizes: Vec<usize> = args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()).collect();
+    let problems = problems(args)?;
     let (method, largest) = (args.method, args.method.largest());
-    if let Some(n) = sizes.iter().find(|n| **n > largest) {
+    if let Some(n) = problems.iter().map(Problem::n).find(|n| *n > largest) {
         let message = format!(
             "{method} supports boards up to n = {largest}, not n = {n}; choose another method"
         );
         return Err(Failure::usage(message));
     }
-    let [n] = sizes[..] else { return table(args, &sizes, solver) };
-    let format = args.output.format(Piece::Queen, n, false)?;
-    let pictures = args.pictures.begin(n, n)?;
+    let [problem] = &problems[..] else { return table(args, &problems, solver) };
+    let format = args.output.format(Piece::Queen, problem.n(), false)?;
+    let pictures = args.pictures.begin(problem.n(), problem.n())?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-    let run = answer(args, n, solver, &mut terminal);
+    let run = answer(args, problem, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
-    let problem = args.engine.problem(n)?;
     let exit = report.finish_by(found.as_ref(), format, &terminal, |stream, drawing, placement| {
-        draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(&problem))
+        draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(problem))
     });
     // The answer is printed even if a file cannot be written.
     let drawn =
-        found.as_ref().map(|placement| pictures.finish(&Picture::of(placement).deciding(&problem)));
+        found.as_ref().map(|placement| pictures.finish(&Picture::of(placement).deciding(problem)));
     unwritten.or(drawn.and_then(Result::err)).map_or(exit, Err)
+}
+
+/// Returns the boards: that of `--board`, or one for each size.
+fn problems(args: &Args) -> Result<Vec<Problem>, Failure> {
+    let file = args.output.file();
+    if file.is_some() && args.method != FirstMethod::Exact {
+        return Err(Failure::usage("--board FILE needs --method exact"));
+    }
+    if args.sizes.is_empty() {
+        return Ok(vec![args.engine.problem(None, file)?]);
+    }
+    let sizes = args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied());
+    sizes.map(|n| args.engine.problem(Some(n), file)).collect()
 }
 
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
 fn answer(
     args: &Args,
-    n: usize,
+    problem: &Problem,
     solver: Option<&'static dyn Solver>,
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
-    let engine = &args.engine;
-    let problem = engine.problem(n)?;
+    let (engine, n) = (&args.engine, problem.n());
     let (answer, unwritten) = match args.method {
-        FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
+        FirstMethod::Exact => engine.answer(problem, args.quiet, terminal)?,
         method => (
             lexicographic_first(n, method, solver.unwrap_or(BEST_SOLVER), terminal)
                 .map_err(Failure::usage)?,
             None,
         ),
     };
-    let found = completion(&problem, args.method.name(), &answer)?;
+    let found = completion(problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
     report.placed = from_one(problem.placed());
@@ -177,14 +193,14 @@ fn answer(
 /// Prints one line for each board: its size, the time and the columns; or the same as JSON.
 fn table(
     args: &Args,
-    sizes: &[usize],
+    problems: &[Problem],
     solver: Option<&'static dyn Solver>,
 ) -> Result<Exit, Failure> {
-    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let largest = problems.iter().map(Problem::n).max().unwrap_or(0);
     let format = args.output.format(Piece::Queen, largest, true)?;
     if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
         return Err(Failure::usage(
-            "several boards are printed as a table or as JSON; omit --format and --board",
+            "several boards are printed as a table or as JSON; omit --format and --draw",
         ));
     }
     args.engine.reject_files()?;
@@ -193,9 +209,10 @@ fn table(
     }
     let mut stream = Stream::begin();
     let mut unproven = 0;
-    for &n in sizes {
+    for problem in problems {
+        let n = problem.n();
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-        let run = answer(args, n, solver, &mut terminal);
+        let run = answer(args, problem, solver, &mut terminal);
         terminal.finish();
         // Files are for one board only.
         let (report, ..) = run?;
@@ -237,10 +254,10 @@ fn table(
 }
 
 impl EngineArgs {
-    /// Returns the board of size `n` with the decided squares.
-    fn problem(&self, n: usize) -> Result<Problem, Failure> {
+    /// Returns the board of size `n` with the decided squares, those of a file among them.
+    fn problem(&self, n: Option<usize>, file: Option<&Path>) -> Result<Problem, Failure> {
         let above = self.from.iter().flat_map(|prefix| prefix.0.iter().copied());
-        self.squares.problem_with(Piece::Queen, n, above)
+        self.squares.problem_with(Some(Piece::Queen), n, file, above)
     }
 
     /// Rejects all these options for another method.

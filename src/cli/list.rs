@@ -11,11 +11,12 @@ use super::first::LARGEST;
 use super::interrupt::Interrupt;
 use super::progress::Ticker;
 use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
-use super::solve::{CP_LARGEST, conflict_reason, fits};
+use super::solve::{conflict_reason, fits, fits_cp};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem};
+use crate::board_file::MOST_ROWS;
 use crate::report::{duration, grouped};
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
@@ -28,9 +29,10 @@ use crate::symmetry::Group;
 /// List all solutions, or all completions of a board.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, from 0 to 1024; at most 15 for brute-force and 256 for columns.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
+    /// The board size, from 0 to 10 000 000, with at most 1024 rows without a placed piece (1000
+    /// for cp); at most 15 for brute-force and 256 for columns. May be omitted with --board.
+    #[arg(value_parser = board_size, allow_negative_numbers = true, required_unless_present = "board")]
+    n: Option<usize>,
     /// The method: backtracking (in lexicographic order), columns (extends the solutions of k
     /// columns by one column), brute-force (all n^n placements with one piece per row), ilp (0-1
     /// integer programs that exclude the solutions found) or cp (constraint programming).
@@ -42,9 +44,9 @@ pub(super) struct Args {
     )]
     method: Method,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
-    /// opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    /// opposite edges are joined). Default: the piece of --board, or queen.
+    #[arg(long)]
+    piece: Option<Piece>,
     #[command(flatten)]
     squares: DecidedSquares,
     /// List at most K solutions (default: no limit).
@@ -74,7 +76,7 @@ enum Method {
 }
 
 fn board_size(text: &str) -> Result<usize, String> {
-    number(text, "board size", 0, classical::Method::Backtracking.largest())
+    number(text, "board size", 0, MOST_ROWS)
 }
 
 fn limit(text: &str) -> Result<usize, String> {
@@ -117,7 +119,7 @@ struct Run {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let problem = args.squares.problem(args.piece, args.n)?;
+    let problem = args.squares.problem(args.piece, args.n, args.output.file())?;
     let format = args.output.format(problem.piece(), problem.n(), true)?;
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
@@ -174,7 +176,7 @@ fn by_exclusion(problem: &Problem, args: &Args, listing: &mut Listing<'_>) -> Re
 }
 
 fn by_constraints(problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
-    fits("cp", problem, CP_LARGEST)?;
+    fits_cp(problem)?;
     let ticker = Ticker::start("nodes", listing.quiet || io::stdout().is_terminal());
     let mut sink = ListingSink { method: "cp", ticker, listing };
     let mut search = cp::Search::new(problem, cp::Branching::FirstRow);

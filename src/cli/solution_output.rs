@@ -1,8 +1,11 @@
 //! The output of solutions: formats, colours, checks.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
+use clap::builder::TypedValueParser as _;
 use serde::Serialize;
 
 use super::stream::Stream;
@@ -11,22 +14,33 @@ use crate::board::{Piece, Placement, PlacementError};
 use crate::render::Drawing;
 
 /// The options of the output format.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct OutputArgs {
     /// The output format: text (the column of each row), digits, board, ascii, variables, pairs,
     /// fen, csv, json, svg or png (default: text).
-    #[arg(long, value_name = "FORMAT", value_parser = format, conflicts_with_all = ["board", "json"])]
+    #[arg(long, value_name = "FORMAT", value_parser = format, conflicts_with_all = ["draw", "json"])]
     format: Option<Format>,
     /// Draw boards, in the style unicode or ascii (default: unicode).
     #[arg(
         long,
         value_name = "STYLE",
-        value_parser = board,
+        value_parser = style,
         num_args = 0..=1,
         default_missing_value = "unicode",
         conflicts_with = "json"
     )]
-    board: Option<Drawing>,
+    draw: Option<Drawing>,
+    /// Read the board from FILE, or from stdin if that is -: JSON of count or solve, a FEN, a file
+    /// of CSPLib's problems 079 or 080, or lines of Q, . and x (blocked). --place and --block add
+    /// to it.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = clap::builder::OsStringValueParser::new().map(BoardFlag::new),
+        num_args = 0..=1,
+        default_missing_value = "unicode"
+    )]
+    board: Option<BoardFlag>,
     /// Print JSON: one object, or one per line for a list.
     #[arg(long)]
     json: bool,
@@ -47,7 +61,7 @@ fn format(text: &str) -> Result<Format, String> {
     if text == "json" { Ok(Format::Json) } else { drawn().map_err(wrong) }
 }
 
-fn board(text: &str) -> Result<Drawing, String> {
+fn style(text: &str) -> Result<Drawing, String> {
     match text {
         "unicode" => Ok(Drawing::Board),
         "ascii" => Ok(Drawing::Ascii),
@@ -55,14 +69,52 @@ fn board(text: &str) -> Result<Drawing, String> {
     }
 }
 
+/// Returns whether this value of `--board` is a style: until version 0.9 that flag was `--draw`.
+pub(super) fn is_style(text: &str) -> bool {
+    style(text).is_ok()
+}
+
+/// The value of `--board`.
+#[derive(Clone, Debug)]
+enum BoardFlag {
+    /// Draws in this style.
+    Style(Drawing),
+    /// Names the file of the board.
+    File(PathBuf),
+}
+
+impl BoardFlag {
+    fn new(value: OsString) -> Self {
+        let drawing = value.to_str().and_then(|text| style(text).ok());
+        drawing.map_or_else(|| Self::File(value.into()), Self::Style)
+    }
+}
+
 impl OutputArgs {
+    /// Returns the file with the board.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.board {
+            Some(BoardFlag::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Returns the format for these boards; `several` if there may be more than one.
     ///
     /// # Errors
     /// The boards cannot be printed in this format.
-    pub(super) fn format(self, piece: Piece, n: usize, several: bool) -> Result<Format, Failure> {
-        let drawn =
-            self.board.map(Format::Drawn).or(self.format).unwrap_or(Format::Drawn(Drawing::Text));
+    pub(super) fn format(&self, piece: Piece, n: usize, several: bool) -> Result<Format, Failure> {
+        let styled = match self.board {
+            Some(BoardFlag::Style(style)) => Some(style),
+            _ => None,
+        };
+        if styled.is_some() && (self.json || self.format.is_some() || self.draw.is_some()) {
+            return Err(Failure::usage(
+                "the argument '--board [STYLE]' cannot be used with --format, --draw or --json",
+            ));
+        }
+        let drawn = self.draw.or(styled).map(Format::Drawn);
+        let drawn = drawn.or(self.format).unwrap_or(Format::Drawn(Drawing::Text));
         let format = if self.json { Format::Json } else { drawn };
         if let Format::Drawn(drawing) = format {
             drawing.fits(piece, n).map_err(Failure::usage)?;

@@ -28,13 +28,14 @@ use crate::solver::{Unproven, Verdict};
 /// Find one solution, or one completion of a board.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, from 0 to 10 000 000.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
+    /// The board size, from 0 to 10 000 000. May be omitted with --board.
+    #[arg(value_parser = board_size, allow_negative_numbers = true, required_unless_present = "board")]
+    n: Option<usize>,
     /// The method: formula (empty boards), backtracking (the lexicographically first solution),
     /// local-search (min-conflicts), ilp (a 0-1 integer program) or cp (constraint programming).
     /// Default: ilp if one of its options is given; formula for an empty board; otherwise
-    /// backtracking up to n = 24 and local-search above.
+    /// backtracking up to 24 rows without a placed queen and local-search above, each for less than
+    /// a second, and then cp until it has decided the board.
     #[arg(long, value_name = "METHOD", hide_possible_values = true)]
     method: Option<Method>,
     #[command(flatten)]
@@ -48,7 +49,7 @@ pub(super) struct Args {
     /// Write the conflict graph of the board to FILE (DIMACS), for independent-set solvers.
     #[arg(long, value_name = "FILE")]
     write_graph: Option<PathBuf>,
-    /// Stop ilp or cp after this time: a number and s, m, h or d.
+    /// Stop after this time, with exit code 4: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
@@ -72,22 +73,17 @@ enum Method {
     Cp,
 }
 
-/// The largest board of cp, which needs n² bits and at least n steps of n² operations.
-pub(super) const CP_LARGEST: usize = 1000;
-
-/// Up to this size, backtracking completes any board in a short time. Above it, random moves
-/// usually find a completion sooner.
+/// Up to this number of open rows, backtracking completes most boards in a short time. Above it,
+/// random moves usually find a completion sooner.
 const BACKTRACKING_PAYS: usize = 24;
 
-impl Method {
-    fn default_for(problem: &Problem) -> Self {
-        match problem.n() {
-            _ if problem.is_empty() => Self::Formula,
-            ..=BACKTRACKING_PAYS => Self::Backtracking,
-            _ => Self::LocalSearch,
-        }
-    }
-}
+/// The nodes after which the default method gives up backtracking: about a quarter of a second.
+const BACKTRACKING_NODES: u64 = 20_000_000;
+
+/// The moves after which the default method gives up local search, and the number of columns that
+/// they examine at most: less than half a second.
+const LOCAL_SEARCH_MOVES: u64 = 100_000;
+const LOCAL_SEARCH_COLUMNS: u64 = 200_000_000;
 
 fn board_size(text: &str) -> Result<usize, String> {
     number(text, "board size", 0, 10_000_000)
@@ -146,18 +142,14 @@ enum Found {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let problem = args.squares.problem(Piece::Queen, args.n)?;
+    let problem = args.squares.problem(Some(Piece::Queen), args.n, args.output.file())?;
     let format = args.output.format(problem.piece(), problem.n(), false)?;
     let option = args.ilp_options.given();
-    let default = || if option.is_some() { Method::Ilp } else { Method::default_for(&problem) };
-    let method = args.method.unwrap_or_else(default);
-    if let (Some(flag), false) = (option, method == Method::Ilp) {
+    let method = args.method.or(option.map(|_| Method::Ilp));
+    if let (Some(flag), false) = (option, method == Some(Method::Ilp)) {
         return Err(Failure::usage(format!("{flag} needs --method ilp")));
     }
-    if args.time_limit.is_some() && !matches!(method, Method::Ilp | Method::Cp) {
-        return Err(Failure::usage("--time-limit needs --method ilp or cp"));
-    }
-    let is_seeded = method == Method::LocalSearch;
+    let is_seeded = method == Some(Method::LocalSearch);
     if let (Some(flag), false) =
         (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), is_seeded)
     {
@@ -170,27 +162,73 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if let Some(path) = &args.write_graph {
         write_graph(&problem, path)?;
     }
-    let classical = |method| classical(method, &problem, interrupt, args.quiet);
+    let limits = Limits { time: args.time_limit, tried: u64::MAX, interrupt, quiet: args.quiet };
+    let classical = |method| classical(method, &problem, &limits);
     let run = match method {
-        Method::Formula => classical(classical::Method::Formula),
-        Method::Backtracking => classical(classical::Method::Backtracking),
-        Method::LocalSearch => classical(classical::Method::LocalSearch { seed, moves }),
-        Method::Ilp => by_ilp(args, &problem),
-        Method::Cp => by_cp(args, &problem),
+        Some(Method::Formula) => classical(classical::Method::Formula),
+        Some(Method::Backtracking) => classical(classical::Method::Backtracking),
+        Some(Method::LocalSearch) => classical(classical::Method::LocalSearch { seed, moves }),
+        Some(Method::Ilp) => by_ilp(args, &problem),
+        Some(Method::Cp) => by_cp(&problem, args.time_limit, args.quiet),
+        None => by_default(&problem, &limits),
     }?;
     show(&run, format, &problem, pictures, args.quiet)
+}
+
+/// Solves the board by the methods that are chosen by default: one that is usually fast and, if that
+/// does not decide the board, constraint programming.
+fn by_default(problem: &Problem, limits: &Limits) -> Result<Run, Failure> {
+    use classical::Method::{Backtracking, Formula, LocalSearch};
+    if problem.is_empty() {
+        return classical(Formula, problem, limits);
+    }
+    let run = if cp::open_rows(problem) <= BACKTRACKING_PAYS {
+        classical(Backtracking, problem, &Limits { tried: BACKTRACKING_NODES, ..limits.clone() })
+    } else {
+        let affordable = LOCAL_SEARCH_COLUMNS / problem.n() as u64;
+        let moves = match cp::suits(problem) {
+            true => LOCAL_SEARCH_MOVES.min(affordable),
+            false => classical::Method::USUAL_MOVES,
+        };
+        classical(LocalSearch { seed: 1, moves }, problem, limits)
+    }?;
+    if !matches!(run.found, Found::GaveUp(_)) || !cp::suits(problem) {
+        return Ok(run);
+    }
+    if !limits.quiet {
+        let tried = grouped(run.tried.into());
+        note(&format!("{}: undecided after {tried} {}; cp goes on", run.method, run.unit));
+    }
+    let left = limits.time.map(|limit| limit.saturating_sub(run.elapsed));
+    let mut decided = by_cp(problem, left, limits.quiet)?;
+    decided.elapsed += run.elapsed;
+    if let (Found::NotProven(best, _) | Found::Interrupted(best), Found::GaveUp(earlier)) =
+        (&mut decided.found, run.found)
+    {
+        *best = earlier;
+    }
+    Ok(decided)
+}
+
+/// Limits of a classical method.
+#[derive(Clone)]
+struct Limits {
+    time: Option<Duration>,
+    /// The number of nodes, moves or configurations.
+    tried: u64,
+    interrupt: Interrupt,
+    quiet: bool,
 }
 
 /// Runs a method of the classical search.
 fn classical(
     method: classical::Method,
     problem: &Problem,
-    interrupt: Interrupt,
-    quiet: bool,
+    limits: &Limits,
 ) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
-    let ticker = Ticker::start(method.unit(), quiet);
-    let mut sink = FirstSolution { ticker, interrupt, columns: None };
+    let ticker = Ticker::start(method.unit(), limits.quiet);
+    let mut sink = FirstSolution { ticker, limits: limits.clone(), columns: None };
     let outcome = method.run(problem, &mut sink).map_err(Failure::usage)?;
     let elapsed = sink.ticker.elapsed();
     let checked =
@@ -203,7 +241,9 @@ fn classical(
         }
         (None, Ending::Exhausted) => Found::None,
         (None, Ending::GaveUp) => Found::GaveUp(best()?),
-        (None, Ending::Stopped) => Found::Interrupted(best()?),
+        (None, Ending::Stopped) if limits.interrupt.is_raised() => Found::Interrupted(best()?),
+        (None, Ending::Stopped) if outcome.tried >= limits.tried => Found::GaveUp(best()?),
+        (None, Ending::Stopped) => Found::NotProven(best()?, Unproven::Stopped),
     };
     let seed = match method {
         classical::Method::LocalSearch { seed, .. } => Some(seed),
@@ -255,9 +295,20 @@ fn by_ilp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     })
 }
 
-fn by_cp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
-    fits("cp", problem, CP_LARGEST)?;
-    let mut terminal = Terminal::new("rows", args.time_limit, args.quiet);
+/// Checks that cp supports the board: its open rows and its piece.
+pub(super) fn fits_cp(problem: &Problem) -> Result<(), Failure> {
+    if !cp::suits(problem) {
+        return Err(Failure::usage(format!(
+            "cp supports up to {} rows without a placed piece; choose another method",
+            cp::MOST_OPEN_ROWS
+        )));
+    }
+    fits("cp", problem, usize::MAX)
+}
+
+fn by_cp(problem: &Problem, limit: Option<Duration>, quiet: bool) -> Result<Run, Failure> {
+    fits_cp(problem)?;
+    let mut terminal = Terminal::new("rows", limit, quiet);
     let (event, tried) = cp::find_one(problem, &mut terminal);
     terminal.finish();
     let check = |columns: &[usize]| {
@@ -276,7 +327,7 @@ fn by_cp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
 /// Receives the first solution.
 struct FirstSolution {
     ticker: Ticker,
-    interrupt: Interrupt,
+    limits: Limits,
     columns: Option<Vec<usize>>,
 }
 
@@ -288,7 +339,13 @@ impl AnswerSink for FirstSolution {
 
     fn report(&mut self, tried: u64) -> ControlFlow<()> {
         self.ticker.show(tried, String::new);
-        if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let Limits { time, tried: most, interrupt, .. } = &self.limits;
+        let is_late = time.is_some_and(|limit| self.ticker.elapsed() >= limit);
+        if is_late || tried >= *most || interrupt.is_raised() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 

@@ -96,7 +96,7 @@ fn with_picture(args: &Args) -> Result<Exit, Failure> {
     let mut check = Check::new(args);
     check.take(&found)?;
     let exit = check.end();
-    let problem = args.squares.problem(args.piece, found.n)?;
+    let problem = args.squares.problem(Some(args.piece), Some(found.n), None)?;
     let verdict = Verdict::of(&found, &problem);
     let picture = match verdict.placement() {
         Some(placement) => Picture::of(placement),
@@ -151,7 +151,7 @@ impl<'a> Check<'a> {
         let number = self.number;
         let problem = match self.problem.take().filter(|problem| problem.n() == found.n) {
             Some(problem) => problem,
-            None => self.args.squares.problem(self.args.piece, found.n)?,
+            None => self.args.squares.problem(Some(self.args.piece), Some(found.n), None)?,
         };
         let verdict = Verdict::of(found, &problem);
         self.problem = Some(problem);

@@ -4,6 +4,7 @@
 mod support;
 
 mod bench_command_line;
+mod boards_are_read_from_files;
 mod both_checkers_agree;
 mod command_line;
 mod documentation_is_consistent;

@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 24] = [
+const LAYERS: [(&str, u32); 25] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, u32); 24] = [
     ("oeis", 1),
     ("proof", 1),
     ("render", 1),
+    ("board_file", 1),
     ("decomposition", 2),
     ("tally", 2),
     ("kernel", 3),

@@ -254,7 +254,6 @@ fn invalid_requests_are_refused_in_one_line() {
         (&["solve", "8", "--method", "cp", "--cliques"], &["--cliques", "ilp"]),
         (&["solve", "8", "--prefer", "9,1=2"], &["9,1", "off the board"]),
         (&["solve", "8", "--prefer", "1,1=x"], &["1,1=x"]),
-        (&["solve", "8", "--method", "formula", "--time-limit", "1s"], &["--time-limit"]),
         (&["list", "8", "--method", "ilp", "--piece", "superqueen"], &["queens and rooks"]),
         (&["list", "251", "--method", "ilp"], &["250"]),
         (&["compare", "8", "--query", "count"], &["beautiful"]),

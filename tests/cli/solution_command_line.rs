@@ -219,6 +219,8 @@ fn every_format_is_as_documented() {
     assert!(solve("variables").starts_with("x1,1=0 x1,2=1 "));
     assert!(solve("json").contains("\"solution\":[2,4,1,3]"));
     assert!(solve("svg").starts_with("<svg "));
+    assert_eq!(data(&["solve", "4", "--draw"]), solve("board"));
+    assert_eq!(data(&["solve", "--draw", "ascii", "4"]), solve("ascii"));
     assert_eq!(data(&["solve", "4", "--board"]), solve("board"));
     assert_eq!(data(&["solve", "--board", "ascii", "4"]), solve("ascii"));
     let fen = data(&["solve", "8", "--method", "backtracking", "--format", "fen"]);
@@ -351,7 +353,7 @@ fn an_interrupted_search_prints_its_best_placement() {
 
 #[test]
 fn invalid_input_is_reported_in_one_line() {
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 23] = [
         (&["solve", "10000001"], &["10000001", "0 to 10000000"]),
         (&["solve", "-1"], &["-1", "whole number"]),
         (&["solve", "x"], &["'x'", "board size"]),
@@ -368,7 +370,8 @@ fn invalid_input_is_reported_in_one_line() {
         (&["solve", "36", "--format", "digits"], &["35", "text"]),
         (&["solve", "1025", "--format", "png"], &["PNG", "1024"]),
         (&["solve", "8", "--format", "gif"], &["gif", "svg"]),
-        (&["solve", "--board", "pretty", "8"], &["pretty", "ascii"]),
+        (&["solve", "--draw", "pretty", "8"], &["pretty", "ascii"]),
+        (&["solve", "8", "--board", "--json"], &["--board", "--json"]),
         (&["list", "8", "--format", "png"], &["png", "one board"]),
         (&["list", "16", "--method", "brute-force"], &["brute-force", "15"]),
         (&["list", "8", "--limit", "0"], &["'0'", "limit"]),

@@ -292,7 +292,7 @@ fn methods_refuse_unsupported_problems() {
         (
             Method::Backtracking,
             &queens(1025),
-            Unsuitable::TooLarge { method: "backtracking", most: 1024 },
+            Unsuitable::TooManyOpenRows { method: "backtracking", most: 1024 },
         ),
     ] {
         let mut collector = Collector::new(1, 0);

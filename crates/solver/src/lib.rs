@@ -18,6 +18,7 @@ pub mod classical;
 pub mod cp;
 pub mod first;
 pub mod ilp;
+mod open_board;
 mod progress;
 pub mod simplex;
 mod verdict;

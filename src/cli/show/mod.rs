@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let found = candidate::only(&args.solution, "show")?;
     let n = found.n;
     check_limits(args, &found)?;
-    let problem = args.squares.problem(args.piece, n)?;
+    let problem = args.squares.problem(Some(args.piece), Some(n), None)?;
     let verdict = Verdict::of(&found, &problem);
     if let Some(square) = found.off_board() {
         let message =

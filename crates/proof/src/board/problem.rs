@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Piece, Square, first_attack};
+use super::{OccupiedLines, Piece, Square};
 
 /// The problem of counting the completions of a board: placements of one piece in each row and
 /// column, no two of which attack each other.
@@ -122,9 +122,12 @@ impl Problem {
     }
 
     /// Returns a pair of placed pieces that attack each other, if there is one; then there is no
-    /// completion.
+    /// completion. Of several pairs it is the first in row order. Takes constant time per piece.
     pub fn conflict(&self) -> Option<(Square, Square)> {
-        first_attack(self.piece, self.n, &self.placed)
+        let mut lines = OccupiedLines::new(self.piece, self.n);
+        let (end, &attacked) = self.placed.iter().enumerate().find(|(_, s)| !lines.add(**s))?;
+        let mut before = self.placed[..end].iter();
+        before.find(|&&a| self.piece.attacks(self.n, a, attacked)).map(|&a| (a, attacked))
     }
 
     /// Returns whether a piece may stand on `square`: it is a placed square, or it is neither
@@ -139,6 +142,7 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::first_attack;
 
     #[test]
     fn squares_off_the_board_or_contradictory_are_refused() {
@@ -183,6 +187,21 @@ mod tests {
                 }
                 assert_ne!(mirrored, problem);
                 assert_eq!(mirrored.mirrored(), problem);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_conflict_is_the_one_that_a_comparison_of_all_pairs_finds() {
+        for piece in Piece::ALL {
+            for set in 0u32..1 << 16 {
+                let squares: Vec<Square> = (0..16)
+                    .filter(|i| set >> i & 1 == 1)
+                    .map(|i| Square::new(i / 4, i % 4))
+                    .collect();
+                let problem =
+                    Problem::new(piece, 4, squares.clone(), vec![]).expect("squares on the board");
+                assert_eq!(problem.conflict(), first_attack(piece, 4, &squares), "{squares:?}");
             }
         }
     }

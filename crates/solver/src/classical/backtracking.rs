@@ -3,20 +3,24 @@
 //! n bits.
 //!
 //! Squares that are blocked or attacked by placed pieces are removed from the rows before the
-//! search.
+//! search. Beyond 1024 columns, or if most rows have a placed piece, only the open rows are searched,
+//! with lists of their allowed columns in place of masks.
 
 use std::ops::ControlFlow;
 
 use super::{AnswerSink, Counter, Outcome};
 use crate::bitset::{BitSet, Words};
-use nqueens_proof::board::{Piece, Problem};
+use crate::open_board::{Diagonals, OpenBoard, open_rows};
+use nqueens_proof::board::{Piece, Problem, Square};
 
-/// The largest supported board: sixteen words.
+/// The largest supported number of open rows.
 pub(super) const LARGEST: usize = 1024;
 
 pub(super) fn run(problem: &Problem, sink: &mut dyn AnswerSink) -> Outcome {
     let mut counter = Counter::new(sink);
-    let flow = match problem.n() {
+    let n = problem.n();
+    let flow = match n {
+        _ if n > LARGEST || 2 * open_rows(problem) < n => search_open_rows(problem, &mut counter),
         ..=64 => search::<1>(problem, &mut counter),
         65..=128 => search::<2>(problem, &mut counter),
         129..=256 => search::<4>(problem, &mut counter),
@@ -133,5 +137,93 @@ fn search<const W: usize>(problem: &Problem, counter: &mut Counter<'_>) -> Contr
         attacks[row + 1] = attacks[row].below(piece, n, Words::one(col));
         row += 1;
         left[row] = open[row].without(attacks[row].all(piece));
+    }
+}
+
+/// Searches the open rows only.
+fn search_open_rows(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow<()> {
+    let board = OpenBoard::of(problem);
+    let size = board.size();
+    let mut diagonals = Diagonals::new(problem);
+    let mut is_taken = vec![false; size];
+    // For each row the number of columns tried, and the column chosen.
+    let mut tried = vec![0; size];
+    let mut chosen: Vec<usize> = Vec::with_capacity(size);
+    loop {
+        let row = chosen.len();
+        if row == size {
+            counter.sink.answer(&board.completed(problem, chosen.iter().copied()))?;
+        } else {
+            let is_free = |&column: &usize| {
+                let square = board.square(row, column);
+                !is_taken[column]
+                    && !diagonals.attack(square)
+                    && !(problem.piece() == Piece::Superqueen && leapt_to(&board, &chosen, square))
+            };
+            let rest = &board.allowed(row)[tried[row]..];
+            if let Some(skipped) = rest.iter().position(is_free) {
+                let column = rest[skipped];
+                tried[row] += skipped + 1;
+                is_taken[column] = true;
+                diagonals.occupy(board.square(row, column));
+                chosen.push(column);
+                counter.count()?;
+                continue;
+            }
+            tried[row] = 0;
+        }
+        let Some(column) = chosen.pop() else { return ControlFlow::Continue(()) };
+        is_taken[column] = false;
+        diagonals.free(board.square(chosen.len(), column));
+    }
+}
+
+/// Returns whether a chosen piece above is a knight's move away. They are at most two open rows up.
+fn leapt_to(board: &OpenBoard, chosen: &[usize], square: Square) -> bool {
+    chosen.iter().enumerate().rev().take(2).any(|(row, &column)| {
+        let above = board.square(row, column);
+        matches!((square.row - above.row, square.col.abs_diff(above.col)), (1, 2) | (2, 1))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AnswerSink;
+    use super::*;
+
+    struct All(Vec<Vec<usize>>);
+
+    impl AnswerSink for All {
+        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+            self.0.push(columns.to_vec());
+            ControlFlow::Continue(())
+        }
+
+        fn report(&mut self, _: u64) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn a_search_of_the_open_rows_gives_the_same_answers_in_the_same_order() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut compared = 0;
+        while compared < 400 {
+            let n = random.usize(0..=8);
+            let piece = random.choice(Piece::ALL).expect("there are pieces");
+            let mut squares = |most: usize| -> Vec<Square> {
+                let count = if n == 0 { 0 } else { random.usize(..=most) };
+                (0..count).map(|_| Square::new(random.usize(..n), random.usize(..n))).collect()
+            };
+            let Ok(problem) = Problem::new(piece, n, squares(2), squares(8)) else { continue };
+            if problem.conflict().is_some() {
+                continue;
+            }
+            compared += 1;
+            let (mut masks, mut lists) = (All(Vec::new()), All(Vec::new()));
+            assert!(search::<1>(&problem, &mut Counter::new(&mut masks)).is_continue());
+            assert!(search_open_rows(&problem, &mut Counter::new(&mut lists)).is_continue());
+            assert_eq!(masks.0, lists.0, "{problem:?}");
+        }
     }
 }

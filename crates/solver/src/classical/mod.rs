@@ -56,6 +56,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
+use crate::open_board::open_rows;
 use nqueens_proof::board::{Piece, Problem};
 
 /// The receiver of the answers of a search.
@@ -137,6 +138,14 @@ pub enum Unsuitable {
         /// The largest n.
         most: usize,
     },
+    /// The board has too many rows without a placed piece.
+    #[error("{method} goes up to {most} rows without a placed piece; choose another method")]
+    TooManyOpenRows {
+        /// The method.
+        method: &'static str,
+        /// The largest number of these rows.
+        most: usize,
+    },
 }
 
 /// The error for a name that is no method.
@@ -189,7 +198,8 @@ impl Method {
         }
     }
 
-    /// Returns the largest supported board size, regardless of run time.
+    /// Returns the largest supported board size, regardless of run time. For backtracking it is the
+    /// largest number of open rows, those without a placed piece.
     pub const fn largest(self) -> usize {
         match self {
             Self::Formula | Self::LocalSearch { .. } => 10_000_000,
@@ -207,6 +217,13 @@ impl Method {
     /// The method cannot be used, with the reason.
     pub fn suits(self, problem: &Problem) -> Result<(), Unsuitable> {
         let (piece, most) = (problem.piece(), self.largest());
+        if self == Self::Backtracking {
+            return if open_rows(problem) > most {
+                Err(Unsuitable::TooManyOpenRows { method: self.name(), most })
+            } else {
+                Ok(())
+            };
+        }
         if problem.n() > most {
             return Err(Unsuitable::TooLarge { method: self.name(), most });
         }

@@ -1,19 +1,9 @@
-//! Constraint programming: p(i) is the column of the queen on row i. The values p(i) are all
-//! different, and so are p(i) + i and p(i) − i.
-//!
-//! Depth-first search with propagation to a fixed point after each decision:
-//! - a decided row removes its column and its two diagonals from the domains of all other rows;
-//! - p is a permutation, so a column that remains in a single domain decides that row, and a column
-//!   in no domain is a failure.
-//!
-//! All arithmetic is in integers and only impossible values are pruned, so the results are proofs.
-//!
-//! (pumpkin-solver 0.5 was evaluated and rejected: through enum-map 3.1 it needs Rust 1.95, its
-//! build script runs git and a C++ compiler, and with its clause learning the first solution for
-//! n = 24 took 7.5 s.)
+//! A search that branches on rows: in lexicographic order, or by the smallest domain.
 
 use std::ops::ControlFlow;
 
+use super::Event;
+use crate::open_board::OpenBoard;
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::board::{Piece, Problem};
 
@@ -23,37 +13,22 @@ pub enum Branching {
     /// The first open row: solutions come in lexicographic order.
     FirstRow,
     /// A random column of a row with the smallest domain: finds one solution quickly. See
-    /// [`find_one`].
+    /// [`super::find_one`].
     SmallestDomain {
         /// Seed of the random choices.
         seed: u64,
     },
 }
 
-/// Finds one solution of `problem`, for queens or rooks, or proves that there is none. Returns the
-/// result and the number of nodes searched.
-///
-/// The run times of such a search are heavy-tailed, so it is restarted with other random choices
-/// after a node limit that doubles each time. Eventually the limit suffices for an exhaustive
-/// search.
-pub fn find_one(problem: &Problem, sink: &mut dyn ProgressSink) -> (Event, u64) {
-    let mut nodes = 0;
-    for seed in 0.. {
-        let mut search = Search::new(problem, Branching::SmallestDomain { seed });
-        search.stop_after = 1000u64.saturating_mul(1 << seed.min(50));
-        let event = search.next(sink);
-        nodes += search.nodes;
-        if event != Event::Stopped || search.nodes < search.stop_after {
-            return (event, nodes);
-        }
-    }
-    unreachable!("2^64 restarts never finish")
-}
-
 /// A search that yields the solutions one by one.
 #[derive(Clone, Debug)]
 pub struct Search {
+    problem: Problem,
+    board: OpenBoard,
+    /// Number of open rows, and of open columns. Rows and columns are numbered among these.
     n: usize,
+    /// The number of each open column by its number on the whole board.
+    column_numbers: Vec<Option<u32>>,
     /// Number of 64-bit words per domain.
     words: usize,
     diagonals: bool,
@@ -98,17 +73,6 @@ struct Decision {
     trail: usize,
 }
 
-/// The result of one search step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A solution: the 0-based column of each row.
-    Solution(Vec<usize>),
-    /// There are no more solutions.
-    Exhausted,
-    /// The progress sink stopped the search. The search can be resumed.
-    Stopped,
-}
-
 /// A domain is empty, or a column is in no domain.
 struct Failure;
 
@@ -122,14 +86,29 @@ impl Search {
     /// If the pieces are neither queens nor rooks.
     pub fn new(problem: &Problem, branching: Branching) -> Self {
         assert!(matches!(problem.piece(), Piece::Queen | Piece::Rook), "queens and rooks only");
-        let n = problem.n();
+        let is_contradictory = problem.conflict().is_some();
+        let board = if is_contradictory {
+            OpenBoard::of(&Problem::empty(problem.piece(), 0))
+        } else {
+            OpenBoard::of(problem)
+        };
+        let n = board.size();
         let words = n.div_ceil(64);
-        let mut search = Self {
+        let mut domains = vec![0; n * words];
+        for row in 0..n {
+            for &column in board.allowed(row) {
+                domains[row * words + column / 64] |= 1 << (column % 64);
+            }
+        }
+        Self {
+            problem: problem.clone(),
             n,
+            column_numbers: board.column_numbers(problem.n()),
+            board,
             words,
             diagonals: problem.piece() == Piece::Queen,
             branching,
-            domains: vec![0; n * words],
+            domains,
             decided: vec![None; n],
             trail: Vec::new(),
             decisions: Vec::new(),
@@ -140,23 +119,13 @@ impl Search {
                 Branching::FirstRow => 0,
                 Branching::SmallestDomain { seed } => seed,
             }),
-            state: State::Fresh,
-        };
-        for row in 0..n {
-            for column in 0..n {
-                search.domains[row * words + column / 64] |= 1 << (column % 64);
-            }
+            state: if is_contradictory { State::Exhausted } else { State::Fresh },
         }
-        for square in problem.blocked() {
-            search.domains[square.row * words + square.col / 64] &= !(1 << (square.col % 64));
-        }
-        for square in problem.placed() {
-            for (word, bits) in search.domains[square.row * words..][..words].iter_mut().enumerate()
-            {
-                *bits &= if word == square.col / 64 { 1 << (square.col % 64) } else { 0 };
-            }
-        }
-        search
+    }
+
+    /// Stops the search after this number of decisions.
+    pub(super) fn stop_after(&mut self, nodes: u64) {
+        self.stop_after = nodes;
     }
 
     /// Returns the number of decisions made so far.
@@ -183,7 +152,8 @@ impl Search {
             }
             let Some(row) = self.open_row() else {
                 self.state = State::AtSolution;
-                return Event::Solution(self.decided.iter().flatten().copied().collect());
+                let decided = self.decided.iter().flatten().copied();
+                return Event::Solution(self.board.completed(&self.problem, decided));
             };
             let due = self.nodes.is_multiple_of(REPORT_EVERY);
             if self.nodes >= self.stop_after || (due && self.report(sink).is_break()) {
@@ -324,15 +294,16 @@ impl Search {
 
     /// Removes the column and the diagonals of the piece on `row` from all other domains.
     fn remove_attacked(&mut self, row: usize, column: usize) -> Result<(), Failure> {
+        let piece = self.board.square(row, column);
         for other in (0..self.n).filter(|&other| other != row) {
             self.remove(other, column)?;
             if self.diagonals {
-                let distance = row.abs_diff(other);
-                if column + distance < self.n {
-                    self.remove(other, column + distance)?;
-                }
-                if let Some(left) = column.checked_sub(distance) {
-                    self.remove(other, left)?;
+                let distance = self.board.row(other).abs_diff(piece.row);
+                for col in [Some(piece.col + distance), piece.col.checked_sub(distance)] {
+                    let number = col.and_then(|col| *self.column_numbers.get(col)?);
+                    if let Some(number) = number {
+                        self.remove(other, number as usize)?;
+                    }
                 }
             }
         }
@@ -368,103 +339,5 @@ impl Search {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::progress::Unobserved;
-    use nqueens_proof::board::{Square, is_solution};
-
-    fn all(problem: &Problem, branching: Branching) -> Vec<Vec<usize>> {
-        let mut search = Search::new(problem, branching);
-        let mut found = Vec::new();
-        while let Event::Solution(solution) = search.next(&mut Unobserved) {
-            found.push(solution);
-        }
-        assert_eq!(search.next(&mut Unobserved), Event::Exhausted);
-        found
-    }
-
-    /// Returns all placements with one piece per row that the checker accepts, in lexicographic
-    /// order.
-    fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
-        let n = problem.n();
-        let columns = |code: usize| (0..n).map(|i| code / n.pow((n - 1 - i) as u32) % n).collect();
-        let placements = (0..n.pow(n as u32)).map(columns);
-        placements.filter(|p: &Vec<usize>| crate::ilp::completes(problem, p)).collect()
-    }
-
-    #[test]
-    fn all_solutions_are_found_once_and_in_order() {
-        for n in 0..=6 {
-            for piece in [Piece::Queen, Piece::Rook] {
-                let problem = Problem::empty(piece, n);
-                let expected = oracle(&problem);
-                assert_eq!(all(&problem, Branching::FirstRow), expected, "{piece}, n = {n}");
-                let mut other = all(&problem, Branching::SmallestDomain { seed: 3 });
-                other.sort();
-                assert_eq!(other, expected, "{piece}, n = {n}");
-            }
-        }
-        assert_eq!(all(&Problem::empty(Piece::Queen, 10), Branching::FirstRow).len(), 724);
-    }
-
-    #[test]
-    fn decided_squares_are_kept() {
-        let mut random = fastrand::Rng::with_seed(7);
-        for _ in 0..200 {
-            let n = random.usize(4..=6);
-            let square =
-                |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
-            let placed: Vec<Square> = (0..random.usize(..3)).map(|_| square(&mut random)).collect();
-            let blocked: Vec<Square> =
-                (0..random.usize(..6)).map(|_| square(&mut random)).collect();
-            let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
-            assert_eq!(all(&problem, Branching::FirstRow), oracle(&problem), "{problem:?}");
-        }
-    }
-
-    #[test]
-    fn boards_wider_than_a_word_are_solved() {
-        for n in [63, 64, 65, 130] {
-            match find_one(&Problem::empty(Piece::Queen, n), &mut Unobserved).0 {
-                Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
-                other => panic!("n = {n}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn one_solution_is_found_exactly_if_there_is_one() {
-        for n in 0..=8 {
-            let problem = Problem::empty(Piece::Queen, n);
-            match find_one(&problem, &mut Unobserved).0 {
-                Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
-                event => assert_eq!((event, n == 2 || n == 3), (Event::Exhausted, true), "n = {n}"),
-            }
-        }
-    }
-
-    #[test]
-    fn a_stopped_search_can_be_continued() {
-        struct StopAlways;
-        impl ProgressSink for StopAlways {
-            fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-                ControlFlow::Break(())
-            }
-            fn time_left(&self) -> Option<std::time::Duration> {
-                None
-            }
-        }
-        let problem = Problem::empty(Piece::Queen, 7);
-        let mut search = Search::new(&problem, Branching::FirstRow);
-        assert_eq!(search.next(&mut StopAlways), Event::Stopped);
-        let mut found = 0;
-        while let Event::Solution(_) = search.next(&mut Unobserved) {
-            found += 1;
-        }
-        assert_eq!(found, 40);
     }
 }
