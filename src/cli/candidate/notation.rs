@@ -164,6 +164,9 @@ fn diagram(line: &str, is_square: impl Fn(char) -> bool, empty: char) -> Result<
 fn pairs(line: &str) -> Result<Candidate, String> {
     let wrong = || "a list of pairs looks like ((1 2) (2 4) (3 1) (4 3))".to_owned();
     let inner = line.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(wrong)?;
+    if !inner.trim_end().ends_with(')') && !inner.trim().is_empty() {
+        return Err(wrong());
+    }
     let mut squares = Vec::new();
     for pair in inner.split(')').map(str::trim).filter(|pair| !pair.is_empty()) {
         let numbers: Option<Vec<usize>> =

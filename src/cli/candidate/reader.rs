@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(columns[0], [1, 3, 0, 2].map(Some));
             assert_eq!(columns[1], [2, 0, 3, 1].map(Some));
         }
-        for text in [&board[..board.len() - 12], "0 X\n0\n", "0 X\n\n2 4 1 3\n"] {
+        for text in ["· ♛ · ·\n· · · ♛\n", "0 X\n0\n", "0 X\n\n2 4 1 3\n"] {
             assert_eq!(all(text).expect_err(text).exit, Exit::Usage);
         }
     }
