@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod another_checker_agrees;
 mod bench_command_line;
 mod both_checkers_agree;
 mod command_line;
