@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use nqueens::proof::{ErrorClass, StepLimit, check_within};
 
 #[path = "../../crates/proof/tests/proof/mutations.rs"]
-mod mutations;
+pub(crate) mod mutations;
 
 use mutations::{Folder, Mutations, kept};
 

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod another_checker_agrees;
 mod bench_command_line;
 mod boards_are_read_from_files;
 mod both_checkers_agree;
