@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
@@ -12,13 +13,15 @@ use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure};
+use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
 use crate::solver::first::{self, Found, Options, resume};
-use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
+use crate::solver::ilp::{
+    BEST_SOLVER, FirstMethod, Solver, lex_dfs_with_cuts, lexicographic_first,
+};
 use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
@@ -35,6 +38,8 @@ pub(super) struct Args {
     #[command(flatten)]
     solver: SolverChoice,
     #[command(flatten)]
+    cuts: CutArgs,
+    #[command(flatten)]
     engine: EngineArgs,
     /// Stop after this time for each board, and print the best solution found: a number and s, m, h
     /// or d. The time includes the check of the certificate.
@@ -42,7 +47,7 @@ pub(super) struct Args {
     time_limit: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Show no progress bar.
+    /// Show no progress bar and no summary.
     #[arg(long)]
     quiet: bool,
 }
@@ -127,6 +132,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
         args.engine.reject_all(args.method)?;
     }
+    if let (Some(flag), false) = (args.cuts.given(), args.method == FirstMethod::LexDfs) {
+        return Err(Failure::usage(format!("{flag} needs --method lex-dfs, not {}", args.method)));
+    }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
     let Sizes { first, last, range } = args.sizes;
@@ -145,9 +153,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
+    if args.method != FirstMethod::Exact && !args.quiet {
+        note(&summary(&report, &terminal));
+    }
     let exit = report.finish(found.as_ref(), format, &terminal);
     // The answer is printed even if a file cannot be written.
     unwritten.map_or(exit, Err)
+}
+
+/// Returns the work of a method in words.
+fn summary(report: &Report, terminal: &Terminal) -> String {
+    let nodes = counted(report.nodes.parse().unwrap_or(0), "node");
+    let programs = match report.programmes {
+        0 => String::new(),
+        programs => format!(", {} solved", counted(programs.into(), "program")),
+    };
+    let cuts = report.cuts.map_or(String::new(), |cuts| format!(", cuts: {}", cuts.words()));
+    format!("{}: {nodes}{programs}{cuts}, {}", report.method, duration(terminal.elapsed()))
 }
 
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
@@ -160,8 +182,15 @@ fn answer(
     let engine = &args.engine;
     let problem =
         Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let mut cuts = None;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
+        FirstMethod::LexDfs if args.cuts.given().is_some() => {
+            let solver = solver.unwrap_or(BEST_SOLVER);
+            let (answer, found) = lex_dfs_with_cuts(n, args.cuts.families(), solver, terminal);
+            cuts = Some(found.into());
+            (answer, None)
+        }
         method => (
             lexicographic_first(n, method, solver.unwrap_or(BEST_SOLVER), terminal)
                 .map_err(Failure::usage)?,
@@ -171,6 +200,7 @@ fn answer(
     let found = completion(&problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
+    report.cuts = cuts;
     report.placed =
         problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
     let written = engine.certificate.as_ref().filter(|_| answer.is_proven() && unwritten.is_none());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::cuts::CutsFound;
 use super::solution_output::{Format, draw, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
@@ -33,6 +34,9 @@ pub(super) struct Report {
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
+    /// The cuts that were added, if they were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cuts: Option<CutsFound>,
     /// The cost of a square.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) norm: Option<String>,
@@ -77,6 +81,7 @@ impl Report {
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.lps_solved,
+            cuts: None,
             norm: None,
             symmetric: None,
             optimal_placements: None,

@@ -16,5 +16,6 @@ mod optimisation_command_line;
 mod records_are_correct;
 mod solution_command_line;
 mod top_restores_the_terminal;
+mod trace_command_line;
 mod veripb_checks_translated_certificates;
 mod worker_command_line;
