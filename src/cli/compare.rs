@@ -1,5 +1,7 @@
 //! `nqueens compare`.
 
+mod summary;
+
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -7,16 +9,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use self::summary::{MethodSummary, chart_of, summaries};
 use super::args::Sizes;
-use super::chart::{Bar, ChartArgs, svg};
+use super::chart::ChartArgs;
 use super::first::board_size;
 use super::interrupt::Interrupt;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
-use crate::bench::Spread;
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::report::{duration, grouped};
+use crate::report::{duration, grouped, time};
 use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
 use crate::solver::classical::{self, Ending};
 use crate::solver::cp;
@@ -136,6 +138,7 @@ struct Report<'a> {
     solver: &'static str,
     limit_s: f64,
     results: &'a [Measured],
+    methods: Vec<MethodSummary>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -167,6 +170,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         solver: solver.name(),
         limit_s: args.limit.as_secs_f64(),
         results: &results,
+        methods: summaries(&results),
     };
     if args.json {
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
@@ -408,26 +412,19 @@ fn text(report: &Report<'_>) -> String {
     let mut lines =
         vec![format!("{}, solver {}, at most {limit} each", report.query, report.solver)];
     lines.extend(super::bench::aligned(&rows));
+    lines.push(String::new());
+    let mut rows = vec![["method", "solved", "mean time"].map(str::to_owned)];
+    rows.extend(report.methods.iter().map(|of| {
+        let mean = time(of.shifted_geometric_mean_s);
+        [of.method.to_owned(), format!("{} of {}", of.solved, of.boards), mean]
+    }));
+    lines.extend(super::bench::aligned(&rows));
+    lines.push("  mean time: shifted geometric mean, shift 1 s; unsolved boards count".into());
     lines.push("  all proven answers agree".into());
     if disagreement(report.results).is_some() {
         lines.pop();
     }
     lines.join("\n") + "\n"
-}
-
-/// Returns the chart of times by method and board.
-fn chart_of(report: &Report<'_>) -> String {
-    let bars = report.results.iter().map(|result| {
-        let value = result.elapsed_s;
-        let done = if result.proven { "" } else { ", not finished" };
-        Bar {
-            name: format!("n = {}, {}", result.n, result.method),
-            value: Spread { median: value, min: value, max: value },
-            label: format!("{}{done}", duration(Duration::from_secs_f64(value))),
-        }
-    });
-    let unit = format!("seconds, solver {}", report.solver);
-    svg(&format!("{}: all methods", report.query), &unit, &bars.collect::<Vec<Bar>>(), &[])
 }
 
 #[cfg(test)]
@@ -467,7 +464,13 @@ mod tests {
             measured(3, "cp", None, true),
             measured(3, "lex-dfs", None, false),
         ];
-        let report = Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results };
+        let report = Report {
+            query: "first",
+            solver: "microlp",
+            limit_s: 60.0,
+            results: &results,
+            methods: summaries(&results),
+        };
         let table = text(&report);
         for words in [
             "not proven: 3 1 4 2",
@@ -478,6 +481,6 @@ mod tests {
         ] {
             assert!(table.contains(words), "{words}: {table}");
         }
-        assert!(chart_of(&report).contains("n = 4, ilp-iter"));
+        assert!(chart_of(&report).contains("ilp-iter, n = 4"));
     }
 }

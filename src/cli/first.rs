@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{DecidedSquares, Sizes, from_one};
+use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
@@ -14,13 +15,15 @@ use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure};
+use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, Picture};
 use crate::report::{counted, duration};
 use crate::solver::first::{self, Found, Options, resume};
-use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
+use crate::solver::ilp::{
+    BEST_SOLVER, FirstMethod, Solver, lex_dfs_with_cuts, lexicographic_first,
+};
 use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), and prove it.
@@ -43,6 +46,8 @@ pub(super) struct Args {
     #[command(flatten)]
     solver: SolverChoice,
     #[command(flatten)]
+    cuts: CutArgs,
+    #[command(flatten)]
     engine: EngineArgs,
     /// Stop after this time for each board, and print the best solution found: a number and s, m, h
     /// or d. The time includes the check of the certificate.
@@ -52,7 +57,7 @@ pub(super) struct Args {
     output: OutputArgs,
     #[command(flatten)]
     pictures: PictureArgs,
-    /// Show no progress bar.
+    /// Show no progress bar and no summary.
     #[arg(short, long)]
     quiet: bool,
 }
@@ -125,6 +130,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
         args.engine.reject_all(args.method)?;
     }
+    if let (Some(flag), false) = (args.cuts.given(), args.method == FirstMethod::LexDfs) {
+        return Err(Failure::usage(format!("{flag} needs --method lex-dfs, not {}", args.method)));
+    }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
     let problems = problems(args)?;
@@ -142,6 +150,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let run = answer(args, problem, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
+    if args.method != FirstMethod::Exact && !args.quiet {
+        note(&summary(&report, &terminal));
+    }
     let exit = report.finish_by(found.as_ref(), format, &terminal, |stream, drawing, placement| {
         draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(problem))
     });
@@ -164,6 +175,17 @@ fn problems(args: &Args) -> Result<Vec<Problem>, Failure> {
     sizes.map(|n| args.engine.problem(Some(n), file)).collect()
 }
 
+/// Returns the work of a method in words.
+fn summary(report: &Report, terminal: &Terminal) -> String {
+    let nodes = counted(report.nodes.parse().unwrap_or(0), "node");
+    let programs = match report.programmes {
+        0 => String::new(),
+        programs => format!(", {} solved", counted(programs.into(), "program")),
+    };
+    let cuts = report.cuts.map_or(String::new(), |cuts| format!(", cuts: {}", cuts.words()));
+    format!("{}: {nodes}{programs}{cuts}, {}", report.method, duration(terminal.elapsed()))
+}
+
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.
 fn answer(
     args: &Args,
@@ -172,8 +194,15 @@ fn answer(
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let (engine, n) = (&args.engine, problem.n());
+    let mut cuts = None;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(problem, args.quiet, terminal)?,
+        FirstMethod::LexDfs if args.cuts.given().is_some() => {
+            let solver = solver.unwrap_or(BEST_SOLVER);
+            let (answer, found) = lex_dfs_with_cuts(n, args.cuts.families(), solver, terminal);
+            cuts = Some(found.into());
+            (answer, None)
+        }
         method => (
             lexicographic_first(n, method, solver.unwrap_or(BEST_SOLVER), terminal)
                 .map_err(Failure::usage)?,
@@ -183,6 +212,7 @@ fn answer(
     let found = completion(problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
+    report.cuts = cuts;
     report.placed = from_one(problem.placed());
     report.blocked = from_one(problem.blocked());
     let written = engine.certificate.as_ref().filter(|_| answer.is_proven() && unwritten.is_none());

@@ -7,13 +7,15 @@ use serde::Serialize;
 use super::args::number;
 use super::interrupt::Interrupt;
 use super::picture_args::PictureArgs;
-use super::solution_output::object;
+use super::solution_output::{object, refused};
 use super::stream::Stream;
-use super::{Exit, Failure};
-use crate::board::{OccupiedLines, Piece, Square};
+use super::terminal::Terminal;
+use super::{Exit, Failure, print};
+use crate::board::{OccupiedLines, Piece, Placement, Problem, Square};
 use crate::render::Picture;
 use crate::report::counted;
 use crate::solver::classical::greedy::Greedy;
+use crate::solver::first::{Options, first_solution};
 
 /// Place queens greedily on an infinite board, and print their columns (OEIS A065188).
 ///
@@ -28,7 +30,15 @@ pub(super) struct Args {
     json: bool,
     #[command(flatten)]
     pictures: PictureArgs,
+    /// Compare the first solution for n = K (OEIS A141843), with n up to 55, with the first K
+    /// greedy queens: print the rows in which both have the same column.
+    #[arg(long)]
+    overlap: bool,
 }
+
+/// The largest board of `--overlap`. The first solutions up to here take some seconds at most, on
+/// one core.
+const LARGEST_OVERLAP: usize = 55;
 
 fn queens(text: &str) -> Result<usize, String> {
     number(text, "number of queens", 1, 10_000_000)
@@ -42,6 +52,9 @@ struct Line {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    if args.overlap {
+        return overlap(args.queens, args.json);
+    }
     let interrupt = Interrupt::listen();
     let has_picture = args.pictures.given().is_some();
     let last_column = |queens: Greedy| queens.take(args.queens).map(|queen| queen.col).max();
@@ -87,6 +100,79 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         );
         let picture = Picture::of_squares(Piece::Queen, args.queens, columns + 1, &squares);
         pictures.finish(&picture.titled(title))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The output of `--overlap --json`. Rows and columns are counted from 1.
+#[derive(Debug, Serialize)]
+struct Overlap {
+    n: usize,
+    /// The number of rows from the top in which both agree, before the first that differs.
+    overlap: usize,
+    /// All rows in which both agree.
+    rows: Vec<usize>,
+    first: Vec<usize>,
+    greedy: Vec<usize>,
+}
+
+impl Overlap {
+    /// Compares the columns of the first solution, from 0, with the greedy queens.
+    fn of(first: &[usize]) -> Self {
+        let greedy: Vec<usize> = Greedy::default().take(first.len()).map(|q| q.col).collect();
+        let agrees = |&row: &usize| first[row] == greedy[row];
+        let from_one = |columns: &[usize]| columns.iter().map(|column| column + 1).collect();
+        Self {
+            n: first.len(),
+            overlap: (0..first.len()).take_while(agrees).count(),
+            rows: (0..first.len()).filter(agrees).map(|row| row + 1).collect(),
+            first: from_one(first),
+            greedy: from_one(&greedy),
+        }
+    }
+
+    fn text(&self) -> String {
+        let words =
+            |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        format!(
+            "first    {}\ngreedy   {}\noverlap  {} from the top\nrows     {}\n",
+            words(&self.first),
+            words(&self.greedy),
+            counted(self.overlap as u128, "row"),
+            if self.rows.is_empty() { "none".into() } else { words(&self.rows) },
+        )
+    }
+}
+
+/// Prints the rows that the first solution for n and the greedy queens share.
+fn overlap(n: usize, json: bool) -> Result<Exit, Failure> {
+    if n > LARGEST_OVERLAP {
+        return Err(Failure::usage(format!(
+            "--overlap supports boards up to n = {LARGEST_OVERLAP}, not n = {n}"
+        )));
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = Options { threads, ..Options::default() };
+    let mut terminal = Terminal::new("row", None, false);
+    let found = first_solution(n, options, &mut terminal, &mut |_| {});
+    terminal.finish();
+    if !found.finished {
+        let message = "interrupted before the first solution was found".into();
+        return Err(Failure { exit: Exit::Interrupted, message });
+    }
+    let Some(columns) = found.solution else {
+        let message = format!("no solution exists for n = {n}");
+        return Err(Failure { exit: Exit::NoSolution, message });
+    };
+    Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns)
+        .map_err(|error| refused("exact", &error))?;
+    let overlap = Overlap::of(&columns);
+    if json {
+        let mut stream = Stream::begin();
+        let _ = object(&mut stream, &overlap);
+        stream.finish()?;
+    } else {
+        print(&overlap.text())?;
     }
     Ok(Exit::Done)
 }

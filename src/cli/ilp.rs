@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::args::number;
 use super::atomic_file;
+use super::cuts::{CutArgs, CutsFound};
 use super::output_file::OutputFile;
 use super::solver::SolverChoice;
+use super::solver_log::SolverLog;
 use super::terminal::Terminal;
 use super::{Exit, Failure, note};
 use crate::board::{Problem, Square};
@@ -38,12 +41,19 @@ pub(super) struct Options {
     /// Write the 0-1 integer program to FILE, for other solvers: .mps, .lp or .opb.
     #[arg(long, value_name = "FILE")]
     write_model: Option<PathBuf>,
-    /// Add clique cuts: cross, X and four-corner patterns.
-    #[arg(long)]
-    cliques: bool,
-    /// Add odd-cycle cuts.
-    #[arg(long)]
-    odd_cycles: bool,
+    /// Print the log of the solver on stderr: nodes, bound, best solution, gap, LP iterations and
+    /// cuts, at the start, every NODES nodes (default: 100) and at the end.
+    #[arg(
+        long,
+        value_name = "NODES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "100",
+        value_parser = log_interval
+    )]
+    log: Option<u64>,
+    #[command(flatten)]
+    cuts: CutArgs,
     #[command(flatten)]
     solver: SolverChoice,
 }
@@ -57,11 +67,20 @@ impl Options {
             (self.weights.is_some(), "--weights"),
             (!self.prefer.is_empty(), "--prefer"),
             (self.write_model.is_some(), "--write-model"),
-            (self.cliques, "--cliques"),
-            (self.odd_cycles, "--odd-cycles"),
+            (self.log.is_some(), "--log"),
         ];
-        given.into_iter().find_map(|(given, name)| given.then_some(name))
+        let given = given.into_iter().find_map(|(given, name)| given.then_some(name));
+        given.or_else(|| self.cuts.given())
     }
+
+    /// Returns the solver's log, if it is wanted.
+    pub(super) fn log(&self) -> Option<SolverLog> {
+        self.log.map(SolverLog::new)
+    }
+}
+
+fn log_interval(text: &str) -> Result<u64, String> {
+    number(text, "number of nodes", 1, 1_000_000_000).map(|nodes| nodes as u64)
 }
 
 /// The squares and weights of one occurrence of a flag.
@@ -209,9 +228,8 @@ impl Weights {
 /// The effect of the cuts.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CutsReport {
-    cliques: usize,
-    odd_cycles: usize,
-    rounds: usize,
+    #[serde(flatten)]
+    found: CutsFound,
     bound_before: f64,
     bound_after: Option<f64>,
 }
@@ -250,8 +268,10 @@ pub(super) fn solve(
     let file = options.write_model.as_deref().map(begin).transpose()?;
     let solver = options.solver.solver(quiet)?;
     let mut model = goal.model(problem, options.formulation.unwrap_or_default());
-    let families = Families { cliques: options.cliques, odd_cycles: options.odd_cycles };
-    let cuts = match cut(&mut model, n, families, solver, terminal) {
+    if options.log.is_some() {
+        SolverLog::begin(solver.name(), model.columns.len(), model.rows.len());
+    }
+    let cuts = match cut(&mut model, n, options.cuts.families(), solver, terminal) {
         Ok(cuts) => cuts,
         Err(doubt) => {
             let verdict = Verdict::NotProven(doubt);
@@ -302,29 +322,23 @@ fn cut(
     solver: &dyn Solver,
     terminal: &mut Terminal,
 ) -> Result<Option<CutsReport>, Unproven> {
-    if families == Families::default() || n == 0 {
+    if families.is_empty() || n == 0 {
         return Ok(None);
     }
-    let Some(Separation { rows, cliques, rounds, before, after }) =
+    let Some(Separation { rows, counts, before, after }) =
         separate(model, n, families, solver, terminal)?
     else {
         return Ok(None);
     };
-    let odd_cycles = rows.len() - cliques;
     model.rows.extend(rows);
-    Ok(Some(CutsReport { cliques, odd_cycles, rounds, bound_before: before, bound_after: after }))
+    Ok(Some(CutsReport { found: counts.into(), bound_before: before, bound_after: after }))
 }
 
 impl CutsReport {
     fn sentence(&self) -> String {
         let after = self.bound_after.map_or("infeasible".to_owned(), rounded);
-        format!(
-            "cuts: {} and {} in {}; LP bound {} before, {after} after",
-            counted(self.cliques as u128, "clique"),
-            counted(self.odd_cycles as u128, "odd cycle"),
-            counted(self.rounds as u128, "round"),
-            rounded(self.bound_before),
-        )
+        let (found, before) = (self.found.words(), rounded(self.bound_before));
+        format!("cuts: {found}; LP bound {before} before, {after} after")
     }
 }
 

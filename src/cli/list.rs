@@ -14,9 +14,10 @@ use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused
 use super::solve::{conflict_reason, fits, fits_cp};
 use super::solver::SolverChoice;
 use super::stream::Stream;
-use super::{Exit, Failure, note};
+use super::{Exit, Failure, note, trace};
 use crate::board::{Piece, Placement, Problem};
 use crate::board_file::MOST_ROWS;
+use crate::render::Drawing;
 use crate::report::{duration, grouped};
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
@@ -56,6 +57,11 @@ pub(super) struct Args {
     /// reflections that preserve --place and --block count.
     #[arg(long)]
     fundamental: bool,
+    /// Show how the method works, for n up to 12. columns: the partial solutions of k columns, all
+    /// of them up to n = 6, otherwise their number. backtracking: every step up to n = 8, otherwise
+    /// the number of steps in each row.
+    #[arg(long, conflicts_with = "fundamental")]
+    trace: bool,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -121,6 +127,9 @@ struct Run {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(args.piece, args.n, args.output.file())?;
     let format = args.output.format(problem.piece(), problem.n(), true)?;
+    if args.trace {
+        return trace(args, &problem, format);
+    }
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
         Method::Backtracking => classical(classical::Method::Backtracking, &problem, &mut listing),
@@ -130,6 +139,22 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Cp => by_constraints(&problem, &mut listing),
     }?;
     listing.end(&run)
+}
+
+/// Prints how the method works, in place of the list.
+fn trace(args: &Args, problem: &Problem, format: Format) -> Result<Exit, Failure> {
+    if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
+        return Err(Failure::usage("--trace prints text or JSON; omit --format and the drawing"));
+    }
+    let json = format == Format::Json;
+    match args.method {
+        Method::Columns if args.limit.is_some() => {
+            Err(Failure::usage("--trace of columns prints all partial solutions; omit --limit"))
+        }
+        Method::Columns => trace::columns(problem, json),
+        Method::Backtracking => trace::backtracking(problem, args.limit, json),
+        _ => Err(Failure::usage("--trace needs --method backtracking or columns")),
+    }
 }
 
 /// Runs a method of the classical search.
@@ -358,7 +383,6 @@ impl<'a> Listing<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::Drawing;
 
     #[test]
     fn a_wrong_answer_ends_the_list_with_its_own_exit_code() {

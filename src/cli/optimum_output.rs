@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::cuts::CutsFound;
 use super::solution_output::{Format, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
@@ -36,6 +37,9 @@ pub(super) struct Report {
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
+    /// The cuts that were added, if they were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cuts: Option<CutsFound>,
     /// The cost of a square.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) norm: Option<String>,
@@ -81,6 +85,7 @@ impl Report {
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.lps_solved,
+            cuts: None,
             norm: None,
             symmetric: None,
             optimal_placements: None,

@@ -270,7 +270,8 @@ pub(super) fn fits(method: &str, problem: &Problem, largest: usize) -> Result<()
 
 fn by_ilp(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     fits("ilp", problem, LARGEST)?;
-    let mut terminal = Terminal::new("solutions", args.time_limit, args.quiet);
+    let terminal = Terminal::new("solutions", args.time_limit, args.quiet);
+    let mut terminal = terminal.with_log(args.ilp_options.log());
     let outcome = ilp::solve(&args.ilp_options, problem, &mut terminal, args.quiet);
     terminal.finish();
     let outcome = outcome?;

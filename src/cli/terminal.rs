@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt::Interrupt;
+use super::solver_log::SolverLog;
 use crate::report::{counted, rounded};
-use crate::solver::{Progress, ProgressSink};
+use crate::solver::{LogEntry, Progress, ProgressSink};
 
 /// The minimum time between two updates of the display.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -25,6 +26,8 @@ pub(super) struct Terminal {
     limit: Option<Duration>,
     drawn: Option<Instant>,
     interrupt: Interrupt,
+    /// The log of the solver, if it is wanted.
+    log: Option<SolverLog>,
 }
 
 impl Terminal {
@@ -45,7 +48,14 @@ impl Terminal {
             started: Instant::now(),
             limit,
             drawn: None,
+            log: None,
         }
+    }
+
+    /// Prints the solver's log in place of the display.
+    pub(super) fn with_log(self, log: Option<SolverLog>) -> Self {
+        let bar = if log.is_some() { ProgressBar::hidden() } else { self.bar };
+        Self { bar, log, ..self }
     }
 
     /// Returns the time since the run started.
@@ -95,6 +105,17 @@ impl ProgressSink for Terminal {
     fn describe(&mut self, place: &dyn Fn() -> String) {
         if !self.bar.is_hidden() {
             self.place = Some(place());
+        }
+    }
+
+    fn log_interval(&self) -> Option<u64> {
+        self.log.as_ref().map(SolverLog::interval)
+    }
+
+    fn log(&mut self, entry: &LogEntry) {
+        let elapsed = self.elapsed();
+        if let Some(log) = &mut self.log {
+            log.write(entry, elapsed);
         }
     }
 

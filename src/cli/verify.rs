@@ -39,7 +39,7 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     /// Print only the solutions that are not valid or are repeated, and the summary.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 

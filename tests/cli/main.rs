@@ -20,6 +20,7 @@ mod records_are_correct;
 mod show_command_line;
 mod solution_command_line;
 mod top_restores_the_terminal;
+mod trace_command_line;
 mod typed_commands;
 mod verify_command_line;
 mod veripb_checks_translated_certificates;

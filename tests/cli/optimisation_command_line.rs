@@ -320,3 +320,47 @@ fn all_methods_of_a_query_are_compared_and_agree() {
     let table = run(&["compare", "3", "--quiet"]);
     assert!(text(&table.stdout).contains("no solution"), "{}", text(&table.stdout));
 }
+
+#[test]
+fn cuts_reach_the_lexicographic_search_and_are_reported() {
+    let plain = object(&["first", "10", "--method", "lex-dfs", "--json", "--quiet"], 0);
+    assert!(plain.get("cuts").is_none());
+    let flags = ["--cliques", "--odd-cycles", "--json", "--quiet"];
+    let cut = object(&[&["first", "10", "--method", "lex-dfs"], &flags[..]].concat(), 0);
+    assert_eq!((&cut["solution"], &cut["proven"]), (&plain["solution"], &true.into()));
+    let nodes = |report: &Value| report["nodes"].as_str().and_then(|n| n.parse::<u64>().ok());
+    assert!(nodes(&cut) <= nodes(&plain), "{cut} {plain}");
+    assert!(cut["cuts"]["cliques"].as_u64() > Some(0), "{cut}");
+    let exact = ["first", "8", "--method", "lex-dfs", "--exact-cliques", "--json", "--quiet"];
+    let exact = object(&exact, 0);
+    assert_eq!(exact["cuts"]["cliques"], exact["cuts"]["exact_cliques"]);
+    let output = run(&["first", "10", "--method", "lex-dfs", "--cliques"]);
+    assert!(text(&output.stderr).contains("cliques and 0 odd cycles in"), "{output:?}");
+    assert_refused(&["first", "8", "--odd-cycles"], 2, &["--odd-cycles needs --method lex-dfs"]);
+}
+
+#[test]
+fn the_log_of_the_solver_has_a_line_for_each_interval_of_nodes() {
+    let arguments = ["solve", "6", "--method", "ilp", "--prefer", "1,1=3 2,5=2 6,6=1", "--quiet"];
+    let log = |flag: &str| {
+        let solver = ["--solver", "microlp", flag];
+        let output = run(&[&arguments[..], &solver].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stderr).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let every = log("--log=1");
+    assert!(every[0].contains("0-1 program with 36 columns"), "{every:?}");
+    for word in ["Nodes", "Best bound", "Incumbent", "Gap", "LP iter.", "Cuts"] {
+        assert!(every[1].contains(word), "{every:?}");
+    }
+    let nodes = |line: &String| {
+        line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).expect("a number")
+    };
+    let of_all: Vec<u64> = every[2..].iter().map(nodes).collect();
+    assert!(of_all.len() > 2 && of_all.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{of_all:?}");
+    let last = *of_all.last().expect("a line");
+    let of_fifths: Vec<u64> = log("--log=5")[2..].iter().map(nodes).collect();
+    assert!(of_fifths.len() < of_all.len() && of_fifths.last() == Some(&last), "{of_fifths:?}");
+    assert_refused(&["solve", "6", "--method", "cp", "--log"], 2, &["--log needs --method ilp"]);
+    assert_refused(&["solve", "6", "--method", "ilp", "--log=0"], 2, &["from 1 to"]);
+}

@@ -24,5 +24,5 @@ pub mod simplex;
 mod verdict;
 
 pub use checkpoint::ResumeError;
-pub use progress::{Progress, ProgressSink, Unobserved};
+pub use progress::{LogEntry, Progress, ProgressSink, Unobserved};
 pub use verdict::{Answer, Unproven, Verdict};

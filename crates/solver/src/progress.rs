@@ -14,6 +14,22 @@ pub struct Progress {
     pub nodes: u64,
 }
 
+/// An entry of a solver's log: the state of branch and bound on a 0-1 program.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LogEntry {
+    /// Nodes of branch and bound so far, without the root.
+    pub nodes: u64,
+    /// The bound on the objective, if one is proved.
+    pub bound: Option<f64>,
+    /// The objective of the best point found so far.
+    pub incumbent: Option<f64>,
+    /// Iterations of the simplex method so far, if the solver reports them.
+    pub lp_iterations: Option<u64>,
+    /// Rows that separation has added; `None` from a solver, which does not know which rows of its
+    /// program are cuts.
+    pub cuts: Option<usize>,
+}
+
 /// The receiver of progress reports. Every method calls it often (well below a second apart) and
 /// stops on request.
 pub trait ProgressSink {
@@ -25,6 +41,16 @@ pub trait ProgressSink {
 
     /// Receives a human-readable description of the run's position whenever that changes.
     fn describe(&mut self, _position: &dyn Fn() -> String) {}
+
+    /// Returns the number of nodes between two entries of the solver's log, at least 1, or `None`
+    /// if no log is wanted.
+    fn log_interval(&self) -> Option<u64> {
+        None
+    }
+
+    /// Receives an entry of the solver's log: at these intervals of nodes, after each round of
+    /// separation, and at the end.
+    fn log(&mut self, _entry: &LogEntry) {}
 }
 
 /// A progress sink that ignores all reports and never stops the run.
@@ -61,5 +87,13 @@ impl<W: ProgressSink + ?Sized> ProgressSink for Step<'_, W> {
 
     fn describe(&mut self, position: &dyn Fn() -> String) {
         self.sink.describe(position);
+    }
+
+    fn log_interval(&self) -> Option<u64> {
+        self.sink.log_interval()
+    }
+
+    fn log(&mut self, entry: &LogEntry) {
+        self.sink.log(&LogEntry { nodes: self.nodes + entry.nodes, ..*entry });
     }
 }

@@ -49,6 +49,7 @@ mod columns;
 pub mod greedy;
 mod local_search;
 mod placements;
+pub mod trace;
 
 pub use placements::placements;
 

@@ -12,7 +12,7 @@ use highs_sys as c;
 
 use super::model::{Direction, Model, Relation, Row};
 use super::solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, Vertex};
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::{LogEntry, Progress, ProgressSink};
 
 /// HiGHS.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +51,20 @@ impl Solver for Highs {
             Termination::Stopped => Status::Stopped,
             Termination::Failed(why) => Status::Failed(why),
         };
+        if sink.log_interval().is_some() {
+            sink.log(&LogEntry {
+                nodes,
+                bound: engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite()),
+                incumbent: engine
+                    .has_point()
+                    .then(|| engine.number_info(c"objective_function_value"))
+                    .flatten(),
+                lp_iterations: engine
+                    .whole_info(c"simplex_iteration_count")
+                    .and_then(|n| u64::try_from(n).ok()),
+                cuts: None,
+            });
+        }
         IntegerOutcome {
             values: engine.has_point().then(|| engine.solution().values),
             bound: engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite()),
@@ -81,6 +95,8 @@ struct CallbackState<'a> {
     sink: &'a mut dyn ProgressSink,
     /// Whether the progress sink has requested a stop.
     stopped: bool,
+    /// The number of nodes of the next entry of the log.
+    next_entry: u64,
     /// A panic of the progress sink, held until HiGHS, which cannot unwind, has returned.
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -215,7 +231,7 @@ impl Engine {
             c"time_limit",
             left.map_or(f64::INFINITY, |left| spent + left.as_secs_f64()),
         );
-        let mut state = CallbackState { sink, stopped: false, panic: None };
+        let mut state = CallbackState { sink, stopped: false, next_entry: 0, panic: None };
         let user = (&raw mut state).cast::<c_void>();
         // SAFETY: `state` outlives the run, and is only accessed through `user` until the callback
         // is removed below; `callback` does not unwind. The run returns before anything else uses
@@ -325,9 +341,25 @@ unsafe extern "C" fn callback(
         progress.nodes = u64::try_from(out.mip_node_count).unwrap_or(0);
         progress.bound = Some(out.mip_dual_bound).filter(|bound| bound.is_finite());
     }
+    let entry = out.filter(|_| kind == c::kHighsCallbackMipInterrupt).map(|out| LogEntry {
+        nodes: progress.nodes,
+        bound: progress.bound,
+        // HiGHS writes 1e30 or an infinity as long as there is none.
+        incumbent: Some(out.mip_primal_bound).filter(|value| value.abs() < 1e30),
+        lp_iterations: None,
+        cuts: None,
+    });
+    let entry = entry.filter(|entry| entry.nodes >= state.next_entry);
     if !state.stopped {
-        let sink = &mut state.sink;
-        match catch_unwind(AssertUnwindSafe(|| sink.report(&progress))) {
+        let (sink, next) = (&mut state.sink, &mut state.next_entry);
+        let report = || {
+            if let (Some(entry), Some(interval)) = (&entry, sink.log_interval()) {
+                *next = (entry.nodes / interval.max(1) + 1) * interval.max(1);
+                sink.log(entry);
+            }
+            sink.report(&progress)
+        };
+        match catch_unwind(AssertUnwindSafe(report)) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => state.stopped = true,
             Err(panic) => {

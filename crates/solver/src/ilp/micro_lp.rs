@@ -11,7 +11,7 @@ use microlp::{
 
 use super::model::{Direction, Model, Relation};
 use super::solver::{IntegerOutcome, Linear, Solver, Status};
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::{LogEntry, Progress, ProgressSink};
 use crate::simplex::Simplex;
 
 /// microlp, with our own simplex for linear programs.
@@ -86,14 +86,17 @@ impl Solver for MicroLp {
             return stopped;
         }
         let Some(time) = slice(sink) else { return stopped };
+        let mut log = Log::new(sink);
         let mut options = SolveOptions::default();
         options.time_limit = Some(time);
+        options.node_limit = log.node_limit(0);
         options.warm_start = start;
         let mut outcome = problem.solve_with(options);
         loop {
             match outcome {
                 Ok(reached) => {
                     let result = outcome_of(&reached, &variables);
+                    log.write(&reached, &result, sink);
                     if result.status != Status::Stopped {
                         return result;
                     }
@@ -104,6 +107,7 @@ impl Solver for MicroLp {
                     let Some(time) = slice(sink) else { return result };
                     let mut options = ResumeOptions::default();
                     options.time_limit = Some(time);
+                    options.node_limit = log.node_limit(result.nodes);
                     outcome = reached.resume_with(options);
                 }
                 Err(Error::Infeasible) => {
@@ -114,6 +118,47 @@ impl Solver for MicroLp {
                 }
             }
         }
+    }
+}
+
+/// The entries of the log: at multiples of an interval of nodes, and at the end. The limit of nodes
+/// interrupts microlp there, so that the entries do not depend on the speed of the machine.
+struct Log {
+    interval: Option<u64>,
+    /// The number of nodes of the next entry.
+    next: u64,
+}
+
+impl Log {
+    fn new(sink: &dyn ProgressSink) -> Self {
+        let interval = sink.log_interval().map(|interval| interval.max(1));
+        Self { interval, next: interval.unwrap_or(0) }
+    }
+
+    /// Returns the number of nodes until the next entry.
+    fn node_limit(&self, nodes: u64) -> Option<u64> {
+        self.interval.map(|_| self.next.saturating_sub(nodes).max(1))
+    }
+
+    /// Writes an entry if it is due.
+    fn write(
+        &mut self,
+        outcome: &SolveOutcome,
+        result: &IntegerOutcome,
+        sink: &mut dyn ProgressSink,
+    ) {
+        let Some(interval) = self.interval else { return };
+        if result.nodes < self.next && result.status == Status::Stopped {
+            return;
+        }
+        self.next = (result.nodes / interval + 1) * interval;
+        sink.log(&LogEntry {
+            nodes: result.nodes,
+            bound: result.bound,
+            incumbent: outcome.solution().map(|solution| solution.objective()),
+            lp_iterations: Some(outcome.stats().lp_iterations),
+            cuts: None,
+        });
     }
 }
 

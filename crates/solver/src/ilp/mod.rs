@@ -22,7 +22,9 @@ mod single_solution;
 mod solver;
 
 pub use beautiful::most_beautiful;
-pub use first::{FirstMethod, TooLarge, UnknownFirstMethod, lexicographic_first};
+pub use first::{
+    FirstMethod, TooLarge, UnknownFirstMethod, lex_dfs_with_cuts, lexicographic_first,
+};
 pub use formulation::{Formulation, Lines, UnknownFormulation};
 #[cfg(feature = "highs")]
 pub use highs::Highs;

@@ -142,7 +142,7 @@ proptest! {
         let problem = Problem::empty(Piece::Queen, n);
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
         model.set_objective(nqueens_solver::ilp::model::Direction::Maximise, |k| weights[k]);
-        let families = Families { cliques: true, odd_cycles: true };
+        let families = Families { cliques: true, exact_cliques: n < 6, odd_cycles: true };
         let found = separate(&model, n, families, BEST_SOLVER, &mut Unobserved).expect("solved").expect("a point");
         let after = found.after.expect("a point");
         prop_assert!(after <= found.before + 1e-6);
@@ -164,12 +164,12 @@ fn both_families_of_cuts_are_found_and_tighten_a_bound() {
         let weights: Vec<i64> = (0..n * n).map(|_| random.i64(0..100)).collect();
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
         model.set_objective(nqueens_solver::ilp::model::Direction::Maximise, |k| weights[k]);
-        let families = Families { cliques: true, odd_cycles: true };
+        let families = Families { cliques: true, odd_cycles: true, ..Families::default() };
         let found = separate(&model, n, families, &MicroLp, &mut Unobserved)
             .expect("solved")
             .expect("a point");
-        cliques += found.cliques;
-        odd_cycles += found.rows.len() - found.cliques;
+        cliques += found.counts.cliques;
+        odd_cycles += found.counts.odd_cycles;
         tightened += u32::from(found.after < Some(found.before - 1e-3));
     }
     assert!(cliques > 0 && odd_cycles > 0 && tightened > 0, "{cliques}, {odd_cycles}, {tightened}");

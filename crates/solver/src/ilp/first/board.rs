@@ -99,6 +99,11 @@ impl LinearBoard {
         }
     }
 
+    /// Adds a row that holds for every solution.
+    pub(super) fn add_row(&mut self, row: &Row) {
+        self.linear.add_row(row);
+    }
+
     /// Adds the no-good: not all of `ones` and `last` are 1.
     pub(super) fn add_no_good(&mut self, ones: &[usize], last: usize) {
         let variables = ones.iter().copied().chain([last]);

@@ -7,16 +7,24 @@
 //! been passed in this way, the lexicographic optimum is integral and the first solution.
 //!
 //! A known point of the relaxation that has the variable at 1 saves solving an LP.
+//!
+//! Cuts (cliques and odd cycles) hold for every non-attacking set, so that those found at one node
+//! stay in the program for all later nodes. They are separated from the vertex of each LP, before
+//! the search branches.
 
 use super::board::LinearBoard;
 use super::{Claim, Run};
+use crate::ilp::cuts::Families;
 use crate::ilp::model::Direction;
 use crate::ilp::solver::TOLERANCE;
 use crate::verdict::Unproven;
 
-pub(super) fn run(run: &mut Run<'_>) -> Claim {
-    let mut search =
-        LexDfs { board: LinearBoard::new(run, Direction::Maximise), point: Vec::new() };
+/// Maximum number of rounds in which cuts are separated at one node.
+const ROUNDS_PER_NODE: usize = 10;
+
+pub(super) fn run(run: &mut Run<'_>, families: Families) -> Claim {
+    let board = LinearBoard::new(run, Direction::Maximise);
+    let mut search = LexDfs { board, point: Vec::new(), families };
     let mut columns = Vec::new();
     Ok(search.descend(run, &mut columns)?.then_some(columns))
 }
@@ -25,6 +33,8 @@ struct LexDfs {
     board: LinearBoard,
     /// The last point of the relaxation that was found.
     point: Vec<f64>,
+    /// The families of cuts to separate.
+    families: Families,
 }
 
 impl LexDfs {
@@ -68,8 +78,27 @@ impl LexDfs {
         if self.point.get(variable).is_some_and(|&value| value > 1.0 - TOLERANCE) {
             return Ok(true);
         }
-        let Some(vertex) = self.board.solve(run, row)? else { return Ok(false) };
-        self.point = vertex.values;
+        for round in 0.. {
+            let Some(vertex) = self.board.solve(run, row)? else { return Ok(false) };
+            self.point = vertex.values;
+            if round == ROUNDS_PER_NODE || !self.separate(run)? {
+                break;
+            }
+        }
         Ok(true)
+    }
+
+    /// Adds the cuts that the last point violates. Returns whether there was one.
+    fn separate(&mut self, run: &mut Run<'_>) -> Result<bool, Unproven> {
+        if self.families.is_empty() {
+            return Ok(false);
+        }
+        let n = run.problem.n();
+        let rows =
+            self.families.violated(n, &self.point, &mut run.cuts, run.solver, &mut *run.sink)?;
+        for row in &rows {
+            self.board.add_row(row);
+        }
+        Ok(!rows.is_empty())
     }
 }

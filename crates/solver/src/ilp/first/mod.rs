@@ -19,6 +19,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::counterexample::{self, ClaimCheck};
+use super::cuts::{CutCounts, Families};
 use super::rounding::{rounded, solution};
 use super::solver::{LinearOutcome, Solver, Vertex};
 use crate::cp::{Branching, Event, Search};
@@ -132,7 +133,7 @@ pub fn lexicographic_first(
         return Err(TooLarge { method, n });
     }
     let problem = Problem::empty(Piece::Queen, n);
-    match method {
+    let by: fn(&mut Run<'_>) -> Claim = match method {
         FirstMethod::Exact => {
             return Ok(crate::first::first_solution(
                 n,
@@ -143,27 +144,47 @@ pub fn lexicographic_first(
             .into());
         }
         FirstMethod::Cp => return Ok(by_constraints(&problem, sink)),
-        _ => {}
-    }
-    let mut run = Run { problem: &problem, solver, sink, best: None, nodes: 0, lps_solved: 0 };
-    let claim = match method {
-        FirstMethod::Exact | FirstMethod::Cp => unreachable!("handled above"),
-        FirstMethod::IlpIter => iterative::run(&mut run),
-        FirstMethod::IlpTrunc => truncated::run(&mut run),
-        FirstMethod::LexDfs => lex_dfs::run(&mut run),
-        FirstMethod::CuttingPlane => cutting_plane::run(&mut run),
-        FirstMethod::IlpWeights => weights::run(&mut run),
+        FirstMethod::IlpIter => iterative::run,
+        FirstMethod::IlpTrunc => truncated::run,
+        FirstMethod::LexDfs => |run| lex_dfs::run(run, Families::default()),
+        FirstMethod::CuttingPlane => cutting_plane::run,
+        FirstMethod::IlpWeights => weights::run,
     };
-    let Run { best, nodes, lps_solved, sink, .. } = run;
+    Ok(verified(&problem, solver, sink, by).0)
+}
+
+/// Finds the first solution on the empty board of size `n` by [`FirstMethod::LexDfs`], which
+/// separates cuts of `families` at its nodes. Returns the answer and the number of cuts.
+pub fn lex_dfs_with_cuts(
+    n: usize,
+    families: Families,
+    solver: &dyn Solver,
+    sink: &mut dyn ProgressSink,
+) -> (Answer<Vec<usize>>, CutCounts) {
+    let problem = Problem::empty(Piece::Queen, n);
+    verified(&problem, solver, sink, |run| lex_dfs::run(run, families))
+}
+
+/// Runs a method, and checks its claim by a search for a counterexample.
+fn verified(
+    problem: &Problem,
+    solver: &dyn Solver,
+    sink: &mut dyn ProgressSink,
+    method: impl FnOnce(&mut Run<'_>) -> Claim,
+) -> (Answer<Vec<usize>>, CutCounts) {
+    let cuts = CutCounts::default();
+    let mut run = Run { problem, solver, sink, best: None, nodes: 0, lps_solved: 0, cuts };
+    let claim = method(&mut run);
+    let Run { best, nodes, lps_solved, sink, cuts, .. } = run;
     let (found, verdict) = match claim {
-        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), sink) {
+        Ok(claim) => match counterexample::first(problem, claim.as_deref(), sink) {
             ClaimCheck::Confirmed => (claim, Verdict::Proven),
             ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
             ClaimCheck::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
         },
         Err(unproven) => (best, Verdict::NotProven(unproven)),
     };
-    Ok(Answer { found, verdict, nodes, lps_solved })
+    (Answer { found, verdict, nodes, lps_solved }, cuts)
 }
 
 fn by_constraints(problem: &Problem, sink: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
@@ -185,6 +206,8 @@ struct Run<'a> {
     best: Option<Vec<usize>>,
     nodes: u64,
     lps_solved: u64,
+    /// The cuts that were added.
+    cuts: CutCounts,
 }
 
 /// The claim of a method: the first solution, or `None` if there is no solution.

@@ -1,0 +1,107 @@
+//! The comparison by method: the number of boards solved, the mean time, and the chart.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::chart::{Bar, svg};
+use super::{Measured, Report};
+use crate::bench::Spread;
+use crate::report::duration;
+
+/// The results of a method on all boards.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct MethodSummary {
+    pub(super) method: &'static str,
+    /// The number of boards that the method was run on.
+    pub(super) boards: usize,
+    /// The number of boards with a proven answer.
+    pub(super) solved: usize,
+    /// The shifted geometric mean of the times, those of unsolved boards included: with the shift s
+    /// of 1 second, the geometric mean of the times plus s, minus s.
+    pub(super) shifted_geometric_mean_s: f64,
+}
+
+/// The shift of the geometric mean, in seconds: differences between times far below it count little.
+const SHIFT_S: f64 = 1.0;
+
+/// Returns the summary of each method, in the order of their first results.
+pub(super) fn summaries(results: &[Measured]) -> Vec<MethodSummary> {
+    let mut methods: Vec<&'static str> = Vec::new();
+    for result in results {
+        if !methods.contains(&result.method) {
+            methods.push(result.method);
+        }
+    }
+    let summary = |method| {
+        let of: Vec<&Measured> = results.iter().filter(|r| r.method == method).collect();
+        let logarithms: f64 = of.iter().map(|result| (result.elapsed_s + SHIFT_S).ln()).sum();
+        MethodSummary {
+            method,
+            boards: of.len(),
+            solved: of.iter().filter(|result| result.proven).count(),
+            shifted_geometric_mean_s: (logarithms / of.len() as f64).exp() - SHIFT_S,
+        }
+    };
+    methods.into_iter().map(summary).collect()
+}
+
+/// Returns the chart of times, grouped by method.
+pub(super) fn chart_of(report: &Report<'_>) -> String {
+    let of_method = |method| report.results.iter().filter(move |r| r.method == method);
+    let by_method = report.methods.iter().flat_map(|summary| of_method(summary.method));
+    let bars = by_method.map(|result| {
+        let value = result.elapsed_s;
+        let done = if result.proven { "" } else { ", not solved" };
+        Bar {
+            name: format!("{}, n = {}", result.method, result.n),
+            value: Spread { median: value, min: value, max: value },
+            label: format!("{}{done}", duration(Duration::from_secs_f64(value))),
+        }
+    });
+    let unit = format!("wall-clock seconds, solver {}", report.solver);
+    svg(&format!("{}: time by method", report.query), &unit, &bars.collect::<Vec<Bar>>(), &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
+        Measured {
+            n,
+            method,
+            elapsed_s: 0.5,
+            nodes: "7".into(),
+            proven,
+            answer: answer.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn means_are_shifted_and_geometric_over_all_boards_of_a_method() {
+        let of = |elapsed_s, proven| Measured { elapsed_s, ..measured(4, "cp", None, proven) };
+        // The geometric mean of 1 + 1, 1 + 7 and 1 + 3 seconds is 4 seconds.
+        let mut results = vec![of(1.0, true), of(7.0, false), of(3.0, true)];
+        results.insert(1, measured(4, "ilp-iter", None, true));
+        let summaries = summaries(&results);
+        assert_eq!(summaries.len(), 2);
+        assert_eq!((summaries[0].method, summaries[0].boards, summaries[0].solved), ("cp", 3, 2));
+        assert!((summaries[0].shifted_geometric_mean_s - 3.0).abs() < 1e-9, "{summaries:?}");
+        assert_eq!((summaries[1].method, summaries[1].solved), ("ilp-iter", 1));
+        assert!((summaries[1].shifted_geometric_mean_s - 0.5).abs() < 1e-9, "{summaries:?}");
+    }
+
+    #[test]
+    fn the_chart_is_grouped_by_method() {
+        let results = [("cp", 4), ("exact", 4), ("cp", 5), ("exact", 5)]
+            .map(|(method, n)| measured(n, method, None, true));
+        let methods = summaries(&results);
+        let report =
+            Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results, methods };
+        let chart = chart_of(&report);
+        let place = |name: &str| chart.find(&format!(">{name}</text>")).expect(name);
+        let names = ["cp, n = 4", "cp, n = 5", "exact, n = 4", "exact, n = 5"].map(place);
+        assert!(names.is_sorted(), "{chart}");
+    }
+}
