@@ -143,6 +143,10 @@ impl<'a> Parser<'a> {
         while !self.takes(']') {
             if !pairs.is_empty() {
                 self.expect(',')?;
+                // Some files of CSPLib end their list with a comma.
+                if self.takes(']') {
+                    break;
+                }
             }
             self.expect('[')?;
             let first = self.number()?;

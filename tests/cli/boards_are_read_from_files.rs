@@ -81,6 +81,6 @@ fn a_file_that_is_no_board_is_refused() {
     let eight = path("diag-8-4-1.param");
     assert_refused(&["solve", "9", "--board", &eight], 2, &["n = 8", "n = 9"]);
     assert_refused(&["solve", "--board"], 2, &["N", "--board FILE"]);
-    assert_refused(&["first", "--board", &eight], 2, &["blocked", "nqueens solve"]);
+    assert_refused(&["first", "--board", &eight, "--method", "cp"], 2, &["--method exact"]);
     assert_refused(&["beautiful", "8", "--board", &eight], 2, &["reads no board"]);
 }

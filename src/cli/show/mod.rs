@@ -13,7 +13,7 @@ use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece};
 use crate::render::{Look, MAX_ATTACKS, Picture};
 
-/// Draw a placement, also a partial or a wrong one, and show its attacks, costs and constraints.
+/// Draw a placement, also a partial one, with its attacks, costs and constraints.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), with - for a row without a piece; a file

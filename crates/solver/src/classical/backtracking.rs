@@ -156,9 +156,9 @@ fn search_open_rows(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow
         } else {
             let is_free = |&column: &usize| {
                 let square = board.square(row, column);
-                !is_taken[column]
-                    && !diagonals.attack(square)
-                    && !(problem.piece() == Piece::Superqueen && leapt_to(&board, &chosen, square))
+                let is_attacked_by_a_knight =
+                    problem.piece() == Piece::Superqueen && leapt_to(&board, &chosen, square);
+                !is_taken[column] && !diagonals.attack(square) && !is_attacked_by_a_knight
             };
             let rest = &board.allowed(row)[tried[row]..];
             if let Some(skipped) = rest.iter().position(is_free) {
