@@ -18,7 +18,7 @@ use crate::kernel::KernelKind;
 /// Squares that are decided in advance.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct DecidedSquares {
-    /// A square that holds a piece, counted from 1, with row 1 at the top. Repeat the flag or write
+    /// A square that holds a piece: 2,4 or d2, with row 1 at the top. Repeat the flag or write
     /// --place '2,4 4,5' for several squares.
     #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
     place: Vec<Squares>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::answer_text::board_name;
 use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
@@ -281,7 +282,22 @@ fn show(
     format: Format,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
-    report.finish_by(found, format, terminal, |stream, drawing, placement| {
+    let symmetric = if args.symmetric { "doubly symmetric " } else { "" };
+    let norm = match args.norm {
+        Norm::Euclidean => String::new(),
+        norm => format!(" by the {norm} norm"),
+    };
+    let board = board_name(&Problem::empty(Piece::Queen, args.n));
+    let title = format!("{board}: a most beautiful {symmetric}solution{norm}");
+    let next = match &report.certificate {
+        Some(certificate) => format!("nqueens check {certificate} checks the proof"),
+        None if args.method == Method::Exact => {
+            "--certificate FILE writes the proof, --svg FILE a picture, --all lists all".into()
+        }
+        None => "--method exact proves it in exact integers".into(),
+    };
+    let text = report.text(&title, format, args.quiet, next);
+    report.finish_by(found, format, terminal, text.as_ref(), |stream, drawing, placement| {
         draw_answer(stream, drawing, placement, &on_rings(args, placement))
     })
 }

@@ -1,11 +1,14 @@
 //! `nqueens check`.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::answer_text::AnswerText;
 use super::max_work::{self, MaxWork};
+use super::stream::Stream;
 use super::{Exit, Failure, atomic_file, print};
 use crate::proof::veripb::{self, MOST_LINES, ProofSize, TranslationError};
 use crate::proof::{self, LARGEST_FILE, ProvedStatement};
@@ -91,6 +94,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");
+        if io::stdout().is_terminal() {
+            return print_in_full(args, &proved, &format!("{work}, {bytes}"), elapsed, translated);
+        }
         let translated =
             translated.map_or_else(String::new, |Translated { lines, bytes, elapsed_s }| {
                 format!(
@@ -102,6 +108,37 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             });
         format!("{proved}\n  checked in {}, {work}, {bytes}\n{translated}", duration(elapsed))
     })?;
+    Ok(Exit::Done)
+}
+
+/// Prints the result for a terminal.
+fn print_in_full(
+    args: &Args,
+    proved: &ProvedStatement,
+    work: &str,
+    elapsed: Duration,
+    translated: Option<Translated>,
+) -> Result<Exit, Failure> {
+    let statement = proved.to_string();
+    let mut text = AnswerText::new(format!("{}: the certificate is valid", args.file.display()))
+        .row("proved", statement.trim_start_matches("proved: "))
+        .row("method", format!("check in exact integers, {work}"))
+        .row("time", duration(elapsed));
+    text = match translated {
+        Some(Translated { lines, bytes, elapsed_s }) => text.row(
+            "for VeriPB",
+            format!(
+                "{}, {}, translated in {}",
+                counted(lines.into(), "line"),
+                counted(bytes.into(), "byte"),
+                duration(Duration::from_secs_f64(elapsed_s)),
+            ),
+        ),
+        None => text.row("next", "--veripb OUT translates the proof for the checker VeriPB"),
+    };
+    let mut stream = Stream::begin();
+    let _ = text.write_alone(&mut stream);
+    stream.finish()?;
     Ok(Exit::Done)
 }
 

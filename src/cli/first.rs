@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::answer_text::board_name;
 use super::args::{DecidedSquares, Sizes, from_one};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
@@ -64,7 +65,7 @@ pub(super) struct Args {
 
 /// The help of `--place`.
 const PLACE_HELP: &str = "\
-A square that holds a queen, counted from 1. Repeat the flag or write '2,4 4,5' for several squares. \
+A square that holds a queen: 2,4 or d2, with row 1 at the top. Repeat the flag or write '2,4 4,5' for several squares. \
 Finds the first completion. Needs --method exact";
 
 /// The help of `--block`.
@@ -150,12 +151,16 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let run = answer(args, problem, solver, &mut terminal);
     terminal.finish();
     let (report, found, unwritten) = run?;
-    if args.method != FirstMethod::Exact && !args.quiet {
-        note(&summary(&report, &terminal));
+    let title = format!("{}: the lexicographically first solution", board_name(problem));
+    let text = report.text(&title, format, args.quiet, next_step(args, problem, &report));
+    if args.method != FirstMethod::Exact && !args.quiet && text.is_none() {
+        let time = duration(terminal.elapsed());
+        note(&format!("{}: {}, {time}", report.method, report.work()));
     }
-    let exit = report.finish_by(found.as_ref(), format, &terminal, |stream, drawing, placement| {
+    let draw = |stream: &mut Stream, drawing, placement: &Placement| {
         draw_answer(stream, drawing, placement, &Picture::of(placement).deciding(problem))
-    });
+    };
+    let exit = report.finish_by(found.as_ref(), format, &terminal, text.as_ref(), draw);
     // The answer is printed even if a file cannot be written.
     let drawn =
         found.as_ref().map(|placement| pictures.finish(&Picture::of(placement).deciding(problem)));
@@ -175,15 +180,18 @@ fn problems(args: &Args) -> Result<Vec<Problem>, Failure> {
     sizes.map(|n| args.engine.problem(Some(n), file)).collect()
 }
 
-/// Returns the work of a method in words.
-fn summary(report: &Report, terminal: &Terminal) -> String {
-    let nodes = counted(report.nodes.parse().unwrap_or(0), "node");
-    let programs = match report.programmes {
-        0 => String::new(),
-        programs => format!(", {} solved", counted(programs.into(), "program")),
-    };
-    let cuts = report.cuts.map_or(String::new(), |cuts| format!(", cuts: {}", cuts.words()));
-    format!("{}: {nodes}{programs}{cuts}, {}", report.method, duration(terminal.elapsed()))
+/// Returns what can be done with the first solution.
+fn next_step(args: &Args, problem: &Problem, report: &Report) -> String {
+    if let Some(certificate) = &report.certificate {
+        return format!("nqueens check {certificate} checks the proof");
+    }
+    match (args.method, problem.is_empty()) {
+        (FirstMethod::Exact, true) => {
+            "--certificate FILE writes the proof, --svg FILE a picture".into()
+        }
+        (FirstMethod::Exact, false) => "--svg FILE writes a picture".into(),
+        _ => "--method exact proves it in exact integers".into(),
+    }
 }
 
 /// Returns the answer for one board, and the failure if a file could not be written afterwards.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::answer_text::{AnswerText, board_name, is_for_terminal};
 use super::args::{DecidedSquares, number};
 use super::first::LARGEST;
 use super::interrupt::Interrupt;
@@ -18,7 +19,7 @@ use super::{Exit, Failure, note, trace};
 use crate::board::{Piece, Placement, Problem};
 use crate::board_file::MOST_ROWS;
 use crate::render::Drawing;
-use crate::report::{duration, grouped};
+use crate::report::{counted, duration, grouped};
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
@@ -322,6 +323,33 @@ impl<'a> Listing<'a> {
         draw(&mut self.stream, drawing, placement)
     }
 
+    /// Returns the lines about the list for a terminal.
+    fn text(&self, run: &Run) -> AnswerText {
+        let found = counted(self.found.into(), "solution");
+        let proved = match (&run.unproven, run.complete) {
+            (Some(unproven), _) => format!("these are solutions, perhaps not all: {unproven}"),
+            (None, true) if self.found == 0 => {
+                format!("no solution exists{}", conflict_reason(self.problem))
+            }
+            (None, true) => "these are all solutions".to_owned(),
+            (None, false) => "these are solutions; there may be more".to_owned(),
+        };
+        let fundamental = match self.orbits {
+            Some(_) => format!(", {} fundamental", grouped(self.listed as u128)),
+            None => String::new(),
+        };
+        let tried = grouped(run.tried.into());
+        let next = match self.orbits {
+            Some(_) => "--draw draws the boards",
+            None => "--draw draws the boards, --fundamental omits images",
+        };
+        AnswerText::new(format!("{}: {found}{fundamental}", board_name(self.problem)))
+            .row("proved", proved)
+            .row("method", format!("{}, {tried} {} tried", run.method, run.unit))
+            .row("time", duration(run.elapsed))
+            .row("next", next)
+    }
+
     /// Prints the last line, and returns the exit code.
     fn end(mut self, run: &Run) -> Result<Exit, Failure> {
         if let Some(refused) = self.refused {
@@ -343,6 +371,10 @@ impl<'a> Listing<'a> {
                 },
             );
         }
+        let text = is_for_terminal(self.format, self.quiet) && !self.interrupt.is_raised();
+        if text {
+            let _ = self.text(run).write_alone(&mut self.stream);
+        }
         let read_to_the_end = self.stream.finish()?;
         let listed = if self.orbits.is_some() {
             format!(", {} fundamental", grouped(self.listed as u128))
@@ -360,6 +392,13 @@ impl<'a> Listing<'a> {
         if !run.complete && self.interrupt.is_raised() {
             let message = format!("interrupted; {summary}");
             return Err(Failure { exit: Exit::Interrupted, message });
+        }
+        if text {
+            return Ok(match run.complete {
+                _ if run.unproven.is_some() => Exit::Unproven,
+                true if self.found == 0 => Exit::NoSolution,
+                _ => Exit::Done,
+            });
         }
         if let Some(unproven) = &run.unproven {
             let message = format!("the list may not be complete: {unproven}; {summary}");

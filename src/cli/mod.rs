@@ -1,6 +1,7 @@
 //! The commands. Data goes to stdout and everything else to stderr. An error is one line on stderr
 //! and a documented exit code.
 
+mod answer_text;
 mod args;
 mod batch;
 mod beautiful;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::answer_text::{AnswerText, is_for_terminal};
 use super::cuts::CutsFound;
 use super::solution_output::{Format, object, refused};
 use super::stream::Stream;
@@ -12,6 +13,7 @@ use super::terminal::Terminal;
 use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem};
 use crate::render::Drawing;
+use crate::report::{counted, duration};
 use crate::solver::{Answer, Verdict};
 
 /// The output of `--json` for one board.
@@ -95,21 +97,81 @@ impl Report {
         }
     }
 
-    /// Prints the answer, drawn by `draw`, and returns the exit code.
+    /// Prints the answer, drawn by `draw`, and returns the exit code. On a terminal `text` gives the
+    /// lines about the answer.
     pub(super) fn finish_by(
         &self,
         found: Option<&Placement>,
         format: Format,
         terminal: &Terminal,
+        text: Option<&AnswerText>,
         draw: impl FnOnce(&mut Stream, Drawing, &Placement) -> ControlFlow<()>,
     ) -> Result<Exit, Failure> {
         let mut stream = Stream::begin();
         let _ = match (format, found) {
             (Format::Json, _) => object(&mut stream, self),
+            (Format::Drawn(drawing), _) if let Some(text) = text => {
+                text.write(&mut stream, drawing, found)
+            }
             (Format::Drawn(drawing), Some(placement)) => draw(&mut stream, drawing, placement),
             (Format::Drawn(_), None) => ControlFlow::Continue(()),
         };
         stream.finish()?;
+        match self.ending(terminal) {
+            Ok(exit) => Ok(exit),
+            Err(failure) if text.is_some() => Ok(failure.exit),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Returns the lines about the answer if stdout is a terminal: `title` says what was sought, and
+    /// `next` what can be done with the answer.
+    pub(super) fn text(
+        &self,
+        title: &str,
+        format: Format,
+        quiet: bool,
+        next: String,
+    ) -> Option<AnswerText> {
+        if !is_for_terminal(format, quiet) {
+            return None;
+        }
+        let none = if self.proven { "none exists" } else { "not found" };
+        let title = match self.solution {
+            Some(_) => title.to_owned(),
+            None => format!("{title}: {none}"),
+        };
+        let proved = match (&self.doubt, self.norm.is_some(), self.solution.is_some()) {
+            (Some(doubt), ..) => format!("nothing: {doubt}"),
+            (None, _, false) => "no solution exists".to_owned(),
+            (None, true, true) => "no solution has a smaller fingerprint".to_owned(),
+            (None, false, true) => "no solution comes before it".to_owned(),
+        };
+        let mut text = AnswerText::new(title);
+        if let Some(fingerprint) = &self.fingerprint {
+            let costs: Vec<String> = fingerprint.iter().map(u64::to_string).collect();
+            text = text.row("fingerprint", costs.join(" "));
+        }
+        text = text
+            .row("proved", proved)
+            .row("method", format!("{}, {}", self.method, self.work()))
+            .row("time", duration(Duration::from_secs_f64(self.elapsed_s)));
+        Some(if self.solution.is_some() { text.row("next", next) } else { text })
+    }
+
+    /// Returns the work of the method: the solver, nodes, programs and cuts.
+    pub(super) fn work(&self) -> String {
+        let nodes = counted(self.nodes.parse().unwrap_or(0), "node");
+        let programs = match self.programmes {
+            0 => String::new(),
+            programs => format!(", {} solved", counted(programs.into(), "program")),
+        };
+        let cuts = self.cuts.map_or(String::new(), |cuts| format!(", cuts: {}", cuts.words()));
+        format!("{nodes}{programs}{cuts}")
+    }
+
+    /// Returns the exit code, with a message unless the answer is a proven solution.
+    fn ending(&self, terminal: &Terminal) -> Result<Exit, Failure> {
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
             (None, None) if self.placed.is_empty() && self.blocked.is_empty() => {

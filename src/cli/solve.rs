@@ -1,26 +1,24 @@
 //! `nqueens solve`.
 
+mod output;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::args::{DecidedSquares, number};
 use super::first::LARGEST;
-use super::ilp::{self, CutsReport};
+use super::ilp;
 use super::interrupt::Interrupt;
 use super::output_file::OutputFile;
-use super::picture_args::{PictureArgs, PictureFiles, draw_answer};
+use super::picture_args::PictureArgs;
 use super::progress::Ticker;
-use super::solution_output::{Format, OutputArgs, from_one, object, refused};
-use super::stream::Stream;
+use super::solution_output::{OutputArgs, refused};
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
-use crate::render::Picture;
-use crate::report::{counted, duration, grouped};
+use crate::report::grouped;
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
 use crate::solver::{Unproven, Verdict};
@@ -35,11 +33,16 @@ pub(super) struct Args {
     /// local-search (min-conflicts), ilp (a 0-1 integer program) or cp (constraint programming).
     /// Default: ilp if one of its options is given; formula for an empty board; otherwise
     /// backtracking up to 24 rows without a placed queen and local-search above, each for less than
-    /// a second, and then cp until it has decided the board.
+    /// a second, and then cp until it has decided the board. Boards of rooks are solved by cp, and
+    /// those of superqueens by backtracking.
     #[arg(long, value_name = "METHOD", hide_possible_values = true)]
     method: Option<Method>,
     #[command(flatten)]
     squares: DecidedSquares,
+    /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
+    /// opposite edges are joined). Default: the piece of --board, or queen.
+    #[arg(long)]
+    piece: Option<Piece>,
     /// The seed of the random numbers of local-search (default: 1).
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -89,32 +92,6 @@ fn board_size(text: &str) -> Result<usize, String> {
     number(text, "board size", 0, 10_000_000)
 }
 
-/// The output of `--json`.
-#[derive(Debug, Serialize)]
-struct Report {
-    n: usize,
-    solution: Option<Vec<Option<usize>>>,
-    /// Whether the result is certain: the solution is checked, or it is proven that none exists.
-    proven: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best: Option<Vec<Option<usize>>>,
-    method: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    tried: String,
-    tried_unit: &'static str,
-    elapsed_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    solver: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cuts: Option<CutsReport>,
-    /// The reason why it is not proven.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    doubt: Option<String>,
-}
-
 /// The result of a method, and its statistics.
 #[derive(Debug)]
 struct Run {
@@ -142,7 +119,7 @@ enum Found {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let problem = args.squares.problem(Some(Piece::Queen), args.n, args.output.file())?;
+    let problem = args.squares.problem(args.piece, args.n, args.output.file())?;
     let format = args.output.format(problem.piece(), problem.n(), false)?;
     let option = args.ilp_options.given();
     let method = args.method.or(option.map(|_| Method::Ilp));
@@ -172,15 +149,22 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Some(Method::Cp) => by_cp(&problem, args.time_limit, args.quiet),
         None => by_default(&problem, &limits),
     }?;
-    show(&run, format, &problem, pictures, args.quiet)
+    output::show(&run, format, &problem, pictures, args)
 }
 
 /// Solves the board by the methods that are chosen by default: one that is usually fast and, if that
 /// does not decide the board, constraint programming.
 fn by_default(problem: &Problem, limits: &Limits) -> Result<Run, Failure> {
     use classical::Method::{Backtracking, Formula, LocalSearch};
-    if problem.is_empty() {
+    if Formula.suits(problem).is_ok() {
         return classical(Formula, problem, limits);
+    }
+    match problem.piece() {
+        Piece::Queen => {}
+        Piece::Rook if cp::suits(problem) => {
+            return by_cp(problem, limits.time, limits.quiet);
+        }
+        _ => return classical(Backtracking, problem, limits),
     }
     let run = if cp::open_rows(problem) <= BACKTRACKING_PAYS {
         classical(Backtracking, problem, &Limits { tried: BACKTRACKING_NODES, ..limits.clone() })
@@ -350,103 +334,11 @@ impl AnswerSink for FirstSolution {
     }
 }
 
-fn show(
-    run: &Run,
-    format: Format,
-    problem: &Problem,
-    pictures: PictureFiles<'_>,
-    quiet: bool,
-) -> Result<Exit, Failure> {
-    let (solution, best) = match &run.found {
-        Found::Solution(solution) => (Some(solution), None),
-        Found::None => (None, None),
-        Found::GaveUp(best) | Found::Interrupted(best) | Found::NotProven(best, _) => {
-            (None, best.as_ref())
-        }
-    };
-    let mut stream = Stream::begin();
-    let _ = match (format, solution.or(best)) {
-        (Format::Json, _) => object(&mut stream, &report(run, problem.n(), solution, best)),
-        (Format::Drawn(drawing), Some(placement)) => {
-            let picture = Picture::of(placement).deciding(problem);
-            draw_answer(&mut stream, drawing, placement, &picture)
-        }
-        (Format::Drawn(_), None) => ControlFlow::Continue(()),
-    };
-    stream.finish()?;
-    // The answer is printed even if a file cannot be written.
-    if let Some(placement) = solution.or(best) {
-        pictures.finish(&Picture::of(placement).deciding(problem))?;
-    }
-    let seed = run.seed.map_or(String::new(), |seed| format!(" with seed {seed}"));
-    let tried = match run.tried {
-        0 => String::new(),
-        tried => format!("{} {} tried, ", grouped(tried.into()), run.unit),
-    };
-    let ilp = run.ilp_outcome.as_ref();
-    let solver = ilp.map_or(String::new(), |ilp| format!(" with {}", ilp.solver));
-    let weight = ilp.and_then(|ilp| ilp.weight.as_ref());
-    let weight = weight.map_or(String::new(), |weight| format!("weight {weight}, "));
-    let summary = format!("{}{solver}{seed}: {weight}{tried}{}", run.method, duration(run.elapsed));
-    let best = best.map_or(String::new(), |best| {
-        format!(
-            "; best found: {} of {}",
-            grouped(best.pieces() as u128),
-            counted(problem.n() as u128, "queen")
-        )
-    });
-    let (exit, message) = match &run.found {
-        Found::Solution(_) if quiet => return Ok(Exit::Done),
-        Found::Solution(_) => {
-            note(&summary);
-            return Ok(Exit::Done);
-        }
-        Found::None => {
-            (Exit::NoSolution, format!("no solution exists{}; {summary}", conflict_reason(problem)))
-        }
-        Found::GaveUp(_) => (
-            Exit::Unproven,
-            format!("no solution found, which does not prove that none exists; {summary}{best}"),
-        ),
-        Found::NotProven(found, doubt) => {
-            let shown = if found.is_some() {
-                "best found, not proven"
-            } else {
-                "no solution found, nothing proven"
-            };
-            (Exit::Unproven, format!("{shown}: {doubt}; {summary}{best}"))
-        }
-        Found::Interrupted(_) => (Exit::Interrupted, format!("interrupted; {summary}{best}")),
-    };
-    Err(Failure { exit, message })
-}
-
 /// Returns the reason why no solution exists, if there is a simple one.
 pub(super) fn conflict_reason(problem: &Problem) -> String {
     problem.conflict().map_or(String::new(), |(a, b)| {
         format!(": the pieces placed on {a} and {b} attack each other")
     })
-}
-
-fn report(run: &Run, n: usize, solution: Option<&Placement>, best: Option<&Placement>) -> Report {
-    Report {
-        n,
-        solution: solution.map(from_one),
-        proven: matches!(run.found, Found::Solution(_) | Found::None),
-        best: best.map(from_one),
-        method: run.method,
-        seed: run.seed,
-        tried: run.tried.to_string(),
-        tried_unit: run.unit,
-        elapsed_s: run.elapsed.as_secs_f64(),
-        solver: run.ilp_outcome.as_ref().map(|ilp| ilp.solver),
-        weight: run.ilp_outcome.as_ref().and_then(|ilp| ilp.weight.clone()),
-        cuts: run.ilp_outcome.as_ref().and_then(|ilp| ilp.cuts.clone()),
-        doubt: match &run.found {
-            Found::NotProven(_, doubt) => Some(doubt.to_string()),
-            _ => None,
-        },
-    }
 }
 
 fn write_graph(problem: &Problem, path: &Path) -> Result<(), Failure> {

@@ -157,7 +157,7 @@ fn invalid_input_is_reported_in_one_line_with_exit_code_2() {
         (&["count", "8", "--fast"], &["--fast", "--help"]),
         (&["count", "8", "--place", "9,1"], &["9,1", "1 to 8"]),
         (&["count", "8", "--place", "0,1"], &["0,1", "from 1"]),
-        (&["count", "8", "--place", "a1"], &["a1", "row,col"]),
+        (&["count", "8", "--place", "a0"], &["a0", "row,col"]),
         (&["count", "0", "--block", "1,1"], &["1,1", "no squares"]),
         (&["count", "8", "--place", "2,2", "--block", "2,2"], &["2,2", "both"]),
         (&["count", "8", "--kernel", "cuda"], &["cuda", "avx512"]),

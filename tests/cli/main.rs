@@ -4,6 +4,7 @@
 mod support;
 
 mod another_checker_agrees;
+mod answers_explain_themselves_on_a_terminal;
 mod bench_command_line;
 mod boards_are_read_from_files;
 mod both_checkers_agree;
@@ -19,6 +20,7 @@ mod optimisation_command_line;
 mod records_are_correct;
 mod show_command_line;
 mod solution_command_line;
+mod terminal;
 mod top_restores_the_terminal;
 mod trace_command_line;
 mod typed_commands;

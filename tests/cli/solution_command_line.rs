@@ -95,7 +95,7 @@ fn json_of_solve_has_the_documented_fields() {
         report(&["8", "--method", "backtracking"]),
         (
             0,
-            json!({"n": 8, "solution": [1, 5, 8, 6, 3, 7, 2, 4], "proven": true, "method": "backtracking",
+            json!({"n": 8, "piece": "queen", "solution": [1, 5, 8, 6, 3, 7, 2, 4], "proven": true, "method": "backtracking",
                    "tried": "113", "tried_unit": "nodes"})
         )
     );
@@ -103,7 +103,7 @@ fn json_of_solve_has_the_documented_fields() {
         report(&["3"]),
         (
             3,
-            json!({"n": 3, "solution": null, "proven": true, "method": "formula",
+            json!({"n": 3, "piece": "queen", "solution": null, "proven": true, "method": "formula",
                    "tried": "0", "tried_unit": "nodes"})
         )
     );

@@ -280,12 +280,13 @@ fn every_method_ends_when_it_is_stopped() {
 fn methods_refuse_unsupported_problems() {
     let queens = |n| Problem::empty(Piece::Queen, n);
     let rooks = Problem::empty(Piece::Rook, 8);
+    let superqueens = Problem::empty(Piece::Superqueen, 12);
     let placed =
         Problem::new(Piece::Queen, 8, vec![Square::new(0, 0)], vec![]).expect("on the board");
     let local = Method::LocalSearch { seed: 1, moves: 1 };
     for (method, problem, refusal) in [
         (Method::Formula, &placed, Unsuitable::DecidedSquares),
-        (Method::Formula, &rooks, Unsuitable::QueensOnly("formula", Piece::Rook)),
+        (Method::Formula, &superqueens, Unsuitable::NoFormula(Piece::Superqueen)),
         (local, &rooks, Unsuitable::QueensOnly("local-search", Piece::Rook)),
         (Method::BruteForce, &queens(16), Unsuitable::TooLarge { method: "brute-force", most: 15 }),
         (Method::Columns, &queens(257), Unsuitable::TooLarge { method: "columns", most: 256 }),

@@ -1,10 +1,11 @@
-//! A square and its notation: `row,col`, 1-based, row 1 on top.
+//! A square and its notation: `row,col`, 1-based, row 1 on top; or, up to column 26, the letter of
+//! the column and the row.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A square of the board, 0-based. Its notation is 1-based: the square in the top left corner is
-/// `1,1`.
+/// `1,1` or `a1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Square {
     /// Row, 0-based from the top.
@@ -19,7 +20,11 @@ pub struct SquareError(String);
 
 impl fmt::Display for SquareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a square; write row,col counted from 1, for example 2,4", self.0)
+        write!(
+            f,
+            "'{}' is not a square; write row,col counted from 1, for example 2,4, or d2",
+            self.0
+        )
     }
 }
 
@@ -50,13 +55,21 @@ impl FromStr for Square {
     fn from_str(text: &str) -> Result<Self, SquareError> {
         let from_one =
             |part: &str| -> Option<usize> { part.trim().parse::<usize>().ok()?.checked_sub(1) };
-        text.split_once(',')
-            .and_then(|(row, col)| Some(Self::new(from_one(row)?, from_one(col)?)))
-            .ok_or_else(|| SquareError(text.to_owned()))
+        let by_letter = || {
+            let letter = text.bytes().next().filter(u8::is_ascii_alphabetic)?;
+            let digits = text[1..].bytes().all(|byte| byte.is_ascii_digit());
+            let col = usize::from(letter.to_ascii_lowercase() - b'a');
+            Some(Self::new(from_one(&text[1..]).filter(|_| digits)?, col))
+        };
+        match text.split_once(',') {
+            Some((row, col)) => from_one(row).zip(from_one(col)).map(|(r, c)| Self::new(r, c)),
+            None => by_letter(),
+        }
+        .ok_or_else(|| SquareError(text.to_owned()))
     }
 }
 
-/// Parses squares separated by white space: `"2,4 4,5"`.
+/// Parses squares separated by white space: `"2,4 4,5"`, `"d2 e4"`.
 ///
 /// # Errors
 /// Returns an error for the first word that is not a square, or if there are no words.
@@ -78,10 +91,43 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_names_the_column_and_the_number_the_row_from_the_top() {
+        for row in 0..30 {
+            for col in 0..26 {
+                let square = Square::new(row, col);
+                let letter = char::from(b'a' + col as u8);
+                assert_eq!(format!("{letter}{}", row + 1).parse(), Ok(square));
+                let letter = letter.to_ascii_uppercase();
+                assert_eq!(format!("{letter}{}", row + 1).parse(), Ok(square));
+                assert_eq!(square.to_string().parse(), Ok(square));
+            }
+        }
+        assert_eq!(parse_squares("d2 4,5"), Ok(vec![Square::new(1, 3), Square::new(3, 4)]));
+    }
+
+    #[test]
     fn invalid_squares_are_refused() {
-        for text in
-            ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"]
-        {
+        for text in [
+            "",
+            "2",
+            "0,1",
+            "1,0",
+            "a,b",
+            "-1,2",
+            "1,2,3",
+            "1.5,2",
+            "99999999999999999999,1",
+            "a",
+            "a0",
+            "aa1",
+            "a-1",
+            "a+1",
+            "a 1",
+            "4e",
+            "é4",
+            "e4,",
+            "a99999999999999999999",
+        ] {
             assert!(parse_squares(text).is_err(), "{text:?}");
         }
     }

@@ -1,6 +1,7 @@
-//! A solution in closed form for n = 1 and every n ≥ 4.
+//! Solutions in closed form: of queens for n = 1 and every n ≥ 4, of toroidal queens wherever there
+//! is one, and of rooks.
 //!
-//! Rows i and columns are counted from 1. For even n there are two constructions, at least one of
+//! Of queens. //! For even n there are two constructions, at least one of
 //! which applies:
 //!
 //! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 is in column 2i, that of row n/2 + i in column 2i
@@ -9,11 +10,20 @@
 //!   row n + 1 - i in the opposite column, n - ((2i + n/2 - 3) mod n).
 //!
 //! Neither has a queen on the main diagonal, so for odd n a solution of size n - 1 and the corner
-//! (n, n) form a solution. For n = 2 and n = 3 there is no solution. Constant time per row.
+//! (n, n) form a solution. For n = 2 and n = 3 there is no solution.
+//!
+//! Toroidal queens: if 2 and 3 do not divide n, the queen of row i is in column 1 + (2(i - 1) mod n).
+//! For all other n ≥ 2 there is no solution (Pólya).
+//!
+//! Constant time per row; rows i and columns are counted from 1.
 //!
 //! E. Pauls, *Das Maximalproblem der Damen auf dem Schachbrete*, Deutsche Schachzeitung 29 (1874);
 //! E. J. Hoffman, J. C. Loessi and R. C. Moore, *Constructions for the solution of the m queens
-//! problem*, Mathematics Magazine 42 (1969), 66–72.
+//! problem*, Mathematics Magazine 42 (1969), 66–72. G. Pólya, *Über die "doppelt-periodischen"
+//! Lösungen des n-Damen-Problems*, in W. Ahrens, Mathematische Unterhaltungen und Spiele, volume 2
+//! (1918), 364–374.
+
+use nqueens_proof::board::Piece;
 
 use super::{AnswerSink, Ending, Outcome};
 
@@ -40,10 +50,26 @@ fn even_column(n: usize, row: usize) -> usize {
     if row < half { skewed(row) } else { n - 1 - skewed(n - 1 - row) }
 }
 
-pub(super) fn run(n: usize, sink: &mut dyn AnswerSink) -> Outcome {
-    let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
+/// Returns whether there is a formula for `piece`.
+pub(super) const fn places(piece: Piece) -> bool {
+    !matches!(piece, Piece::Superqueen)
+}
+
+/// Returns the 0-based column of the piece in the 0-based `row`, or `None` if there is no solution.
+fn column_of(piece: Piece, n: usize, row: usize) -> Option<usize> {
+    match piece {
+        Piece::Rook => Some(row),
+        Piece::Toroidal => {
+            (n == 1 || !n.is_multiple_of(2) && !n.is_multiple_of(3)).then(|| 2 * row % n)
+        }
+        Piece::Queen | Piece::Superqueen => column(n, row),
+    }
+}
+
+/// Passes the solution of a piece that has a formula to `sink`.
+pub(super) fn run(piece: Piece, n: usize, sink: &mut dyn AnswerSink) -> Outcome {
+    let columns: Option<Vec<usize>> = (0..n).map(|row| column_of(piece, n, row)).collect();
     let ending = match columns {
-        // There is no solution for n = 2 and n = 3, as is easily checked.
         None => Ending::Exhausted,
         Some(columns) if sink.answer(&columns).is_break() => Ending::Stopped,
         Some(_) if n <= 1 => Ending::Exhausted,
@@ -55,7 +81,7 @@ pub(super) fn run(n: usize, sink: &mut dyn AnswerSink) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nqueens_proof::board::{Piece, Placement, Problem, is_solution};
+    use nqueens_proof::board::{Placement, Problem, is_solution};
 
     #[test]
     fn every_board_up_to_1000_except_2_and_3_and_some_large_ones_have_a_solution() {
@@ -67,6 +93,41 @@ mod tests {
                 let checked = Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns);
                 assert!(checked.is_ok(), "n = {n}: {checked:?}");
                 assert!(n > 200 || is_solution(Piece::Queen, &columns), "n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn rooks_and_toroidal_queens_have_a_solution_where_backtracking_finds_one() {
+        use crate::classical::{AnswerSink, Method};
+        use std::ops::ControlFlow;
+
+        struct First(Option<Vec<usize>>);
+        impl AnswerSink for First {
+            fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+                self.0 = Some(columns.to_vec());
+                ControlFlow::Break(())
+            }
+            fn report(&mut self, _: u64) -> ControlFlow<()> {
+                ControlFlow::Continue(())
+            }
+        }
+        for piece in [Piece::Rook, Piece::Toroidal] {
+            for n in 0..=13 {
+                let problem = Problem::empty(piece, n);
+                let mut found = First(None);
+                let mut expected = First(None);
+                Method::Formula.run(&problem, &mut found).expect("it suits");
+                Method::Backtracking.run(&problem, &mut expected).expect("it suits");
+                assert_eq!(found.0.is_some(), expected.0.is_some(), "{piece} n = {n}");
+                let columns = found.0.unwrap_or_default();
+                assert!(is_solution(piece, &columns), "{piece} n = {n}");
+            }
+            for n in [125, 1001] {
+                let columns: Vec<usize> =
+                    (0..n).filter_map(|row| column_of(piece, n, row)).collect();
+                let checked = Placement::check_solution(&Problem::empty(piece, n), &columns);
+                assert!(checked.is_ok(), "{piece} n = {n}: {checked:?}");
             }
         }
     }

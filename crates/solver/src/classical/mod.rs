@@ -131,6 +131,9 @@ pub enum Unsuitable {
     /// The method is for queens only.
     #[error("{0} places queens only; choose another method for the {1}")]
     QueensOnly(&'static str, Piece),
+    /// No formula gives a solution of the piece.
+    #[error("there is no formula for the {0}; choose another method")]
+    NoFormula(Piece),
     /// The board is too large for the method.
     #[error("{method} goes up to n = {most}; choose another method")]
     TooLarge {
@@ -230,7 +233,8 @@ impl Method {
         }
         match self {
             Self::Formula if !problem.is_empty() => Err(Unsuitable::DecidedSquares),
-            Self::Formula | Self::LocalSearch { .. } if piece != Piece::Queen => {
+            Self::Formula if !closed_form::places(piece) => Err(Unsuitable::NoFormula(piece)),
+            Self::LocalSearch { .. } if piece != Piece::Queen => {
                 Err(Unsuitable::QueensOnly(self.name(), piece))
             }
             _ => Ok(()),
@@ -247,7 +251,7 @@ impl Method {
             return Ok(Outcome::new(Ending::Exhausted, 0));
         }
         Ok(match self {
-            Self::Formula => closed_form::run(problem.n(), sink),
+            Self::Formula => closed_form::run(problem.piece(), problem.n(), sink),
             Self::Backtracking => backtracking::run(problem, sink),
             Self::LocalSearch { seed, moves } => local_search::run(problem, seed, moves, sink),
             Self::BruteForce => brute_force::run(problem, sink),
