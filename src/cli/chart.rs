@@ -66,6 +66,14 @@ pub(super) struct Bar {
     pub(super) label: String,
 }
 
+/// Bars below a common heading.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// The heading; without one, the bars follow those before.
+    pub(super) heading: Option<String>,
+    pub(super) bars: Vec<Bar>,
+}
+
 /// Above this ratio between the largest and the smallest value, the scale is logarithmic.
 const LOG_FROM: f64 = 20.0;
 
@@ -88,20 +96,35 @@ const NOTE: f64 = 18.0;
 /// Returns the chart as an SVG document; `unit` names what the bars show, and `notes` are lines below
 /// them. It has a background of its own, so that it is readable on light and dark pages.
 pub(super) fn svg(title: &str, unit: &str, bars: &[Bar], notes: &[String]) -> String {
+    let group = Group { heading: None, bars: bars.to_vec() };
+    grouped_svg(title, unit, &[group], notes, |value| format!("{value:e}"))
+}
+
+/// Like [`svg`], with the bars in groups; `tick` names a value on a logarithmic axis.
+pub(super) fn grouped_svg(
+    title: &str,
+    unit: &str,
+    groups: &[Group],
+    notes: &[String],
+    tick: impl Fn(f64) -> String,
+) -> String {
+    let bars = || groups.iter().flat_map(|group| &group.bars);
     let letters =
-        |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
+        |text: fn(&Bar) -> &str| bars().map(|b| text(b).chars().count()).max().unwrap_or(0);
     let left = MARGIN + letters(|b| &b.name) as f64 * LETTER + GAP;
     let right = MARGIN + letters(|b| &b.label) as f64 * LETTER + GAP;
     let longest = notes.iter().map(|note| note.chars().count()).max().unwrap_or(0);
     let for_notes = 2.0 * MARGIN + longest as f64 * SMALL_LETTER;
     let plot = (WIDTH.max(for_notes) - left - right).max(LEAST_PLOT);
-    let bottom = TOP + ROW * bars.len() as f64;
+    let rows: usize =
+        groups.iter().map(|group| group.bars.len() + usize::from(group.heading.is_some())).sum();
+    let bottom = TOP + ROW * rows as f64;
     let (width, height) = (left + plot + right, bottom + 20.0 + MARGIN + NOTE * notes.len() as f64);
-    let scale = Scale::of(bars.iter().map(|b| b.value));
+    let scale = Scale::of(bars().map(|b| b.value));
     let x = |value: f64| left + plot * scale.share(value);
     let note = if scale.is_log() { ", logarithmic scale" } else { "" };
     let (title, unit) = (escaped(title), escaped(unit));
-    let words = bars.iter().map(|bar| format!("{}: {}. ", bar.name, bar.label));
+    let words = groups.iter().flat_map(Group::sentences);
     let words: String = words.chain(notes.iter().map(|note| format!("{note}. "))).collect();
     let description = escaped(words.trim_end());
 
@@ -119,17 +142,29 @@ pub(super) fn svg(title: &str, unit: &str, bars: &[Bar], notes: &[String]) -> St
         out.push_str(&text);
         out.push('\n');
     };
-    for (value, label) in scale.ticks() {
-        let x = x(value);
+    for value in scale.ticks() {
+        let (x, label) = (x(value), escaped(&tick(value)));
         line(format!("<path d=\"M{x:.1} {TOP:.1}V{bottom:.1}\" stroke=\"#cfcfca\"/>"));
         line(format!(
             "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"12\" fill=\"#555555\" text-anchor=\"middle\">{label}</text>",
             bottom + 18.0,
         ));
     }
-    for (i, bar) in bars.iter().enumerate() {
-        let middle = TOP + ROW * (i as f64 + 0.5);
+    let mut top = TOP;
+    for row in groups.iter().flat_map(Group::rows) {
+        let middle = top + ROW / 2.0;
         let base = middle + 5.0;
+        top += ROW;
+        let bar = match row {
+            Row::Bar(bar) => bar,
+            Row::Heading(heading) => {
+                line(format!(
+                    "<text x=\"{MARGIN}\" y=\"{base:.1}\" font-weight=\"600\">{}</text>",
+                    escaped(heading)
+                ));
+                continue;
+            }
+        };
         let (from, to, end) = (x(bar.value.min), x(bar.value.max), x(bar.value.median));
         line(format!(
             "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{}</text>",
@@ -155,6 +190,27 @@ pub(super) fn svg(title: &str, unit: &str, bars: &[Bar], notes: &[String]) -> St
     }
     line("</svg>".into());
     out
+}
+
+/// A row of the chart.
+enum Row<'a> {
+    Heading(&'a str),
+    Bar(&'a Bar),
+}
+
+impl Group {
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        let heading = self.heading.iter().map(|heading| Row::Heading(heading));
+        heading.chain(self.bars.iter().map(Row::Bar))
+    }
+
+    /// Returns the rows in words.
+    fn sentences(&self) -> impl Iterator<Item = String> {
+        self.rows().map(|row| match row {
+            Row::Heading(heading) => format!("{heading}. "),
+            Row::Bar(bar) => format!("{}: {}. ", bar.name, bar.label),
+        })
+    }
 }
 
 /// The scale of the axis.
@@ -200,15 +256,13 @@ impl Scale {
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
     }
 
-    /// Returns up to eight powers of ten with their names, on a logarithmic axis. A linear axis has
-    /// no ticks.
-    fn ticks(self) -> Vec<(f64, String)> {
+    /// Returns up to nine powers of ten on a logarithmic axis. A linear axis has no ticks.
+    fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear { .. } => Vec::new(),
             Self::Log { low, high } => {
                 let step = (high - low) / 8 + 1;
-                let powers = (low..=high).step_by(step as usize);
-                powers.map(|power| (10f64.powi(power), format!("1e{power}"))).collect()
+                (low..=high).step_by(step as usize).map(|power| 10f64.powi(power)).collect()
             }
         }
     }
@@ -319,10 +373,9 @@ mod tests {
         assert!(!svg("", "", &[bar("", 1.0), bar("", 20.0)], &[]).contains("logarithmic"));
         let far = Scale::of([bar("", 2e6), bar("", 3e8)].iter().map(|b| b.value));
         assert_eq!(far, Scale::Log { low: 6, high: 9 });
-        assert_eq!(
-            far.ticks().iter().map(|tick| tick.1.as_str()).collect::<Vec<_>>(),
-            ["1e6", "1e7", "1e8", "1e9"]
-        );
+        assert_eq!(far.ticks(), [1e6, 1e7, 1e8, 1e9]);
+        let logarithmic = svg("", "", &[bar("", 2e6), bar("", 3e8)], &[]);
+        assert!(logarithmic.contains(">1e6</text>") && logarithmic.contains(">1e9</text>"));
         assert!((far.share(1e8) - 2.0 / 3.0).abs() < 1e-9);
     }
 
@@ -343,5 +396,23 @@ mod tests {
             elements(&document);
             assert!(!document.contains("NaN") && !document.contains("inf"), "{document}");
         }
+    }
+
+    #[test]
+    fn a_group_has_a_heading_above_its_bars_and_ticks_have_their_own_names() {
+        let group = |heading: &str, bars: &[Bar]| Group {
+            heading: Some(heading.into()),
+            bars: bars.to_vec(),
+        };
+        let groups =
+            [group("a & b", &[bar("one", 1.0)]), group("c", &[bar("two", 2.0), bar("three", 9e3)])];
+        let note = ["a note".to_owned()];
+        let document = grouped_svg("title", "unit", &groups, &note, |value| format!("<{value}>"));
+        assert_eq!(elements(&document).iter().filter(|name| *name == "rect").count(), 4);
+        let place = |text: &str| document.find(&format!(">{text}</text>")).expect(text);
+        let places = ["a &#38; b", "one", "c", "two", "three", "a note"].map(place);
+        assert!(places.is_sorted() && document.contains(">&#60;10&#62;</text>"), "{document}");
+        let words = "<desc>a &#38; b. one: 1. c. two: 2. three: 9000. a note.</desc>";
+        assert!(document.contains(words), "{document}");
     }
 }

@@ -34,6 +34,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "fingerprint",
             "greedy",
             "compare",
+            "reproduce",
         ],
     ),
     (

@@ -43,6 +43,7 @@ mod placements;
 mod plan;
 mod progress;
 mod remote;
+mod reproduce;
 mod resume_file;
 mod revoke;
 mod run_unit;
@@ -100,6 +101,7 @@ enum Command {
     Verify(verify::Args),
     Fingerprint(fingerprint::Args),
     Compare(compare::Args),
+    Reproduce(reproduce::Args),
     List(list::Args),
     Placements(placements::Args),
     Greedy(greedy::Args),
@@ -189,6 +191,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Fingerprint(args) => fingerprint::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::List(args) => list::run(&args),
         Command::Placements(args) => placements::run(&args),
         Command::Greedy(args) => greedy::run(&args),

@@ -18,6 +18,7 @@ mod modules_import_only_from_lower_layers;
 mod only_valid_certificates_are_accepted;
 mod optimisation_command_line;
 mod records_are_correct;
+mod reproduce_command_line;
 mod show_command_line;
 mod solution_command_line;
 mod terminal;

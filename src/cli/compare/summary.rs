@@ -1,13 +1,11 @@
 //! The comparison by method: the number of boards solved, the mean time, and the chart.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use super::super::chart::{Bar, svg};
+use super::super::chart::{Bar, Group, grouped_svg};
 use super::{Measured, Report};
 use crate::bench::Spread;
-use crate::report::duration;
+use crate::report::{rounded, time};
 
 /// The results of a method on all boards.
 #[derive(Debug, PartialEq, Serialize)]
@@ -48,19 +46,39 @@ pub(super) fn summaries(results: &[Measured]) -> Vec<MethodSummary> {
 
 /// Returns the chart of times, grouped by method.
 pub(super) fn chart_of(report: &Report<'_>) -> String {
-    let of_method = |method| report.results.iter().filter(move |r| r.method == method);
-    let by_method = report.methods.iter().flat_map(|summary| of_method(summary.method));
-    let bars = by_method.map(|result| {
+    let bar = |result: &Measured| {
         let value = result.elapsed_s;
         let done = if result.proven { "" } else { ", not solved" };
         Bar {
-            name: format!("{}, n = {}", result.method, result.n),
+            name: format!("n = {}", result.n),
             value: Spread { median: value, min: value, max: value },
-            label: format!("{}{done}", duration(Duration::from_secs_f64(value))),
+            label: format!("{}{done}", short_time(value)),
         }
-    });
-    let unit = format!("wall-clock seconds, solver {}", report.solver);
-    svg(&format!("{}: time by method", report.query), &unit, &bars.collect::<Vec<Bar>>(), &[])
+    };
+    let group = |summary: &MethodSummary| Group {
+        heading: Some(format!(
+            "{}: {} of {} solved, mean {}",
+            summary.method,
+            summary.solved,
+            summary.boards,
+            short_time(summary.shifted_geometric_mean_s)
+        )),
+        bars: report.results.iter().filter(|r| r.method == summary.method).map(bar).collect(),
+    };
+    let groups: Vec<Group> = report.methods.iter().map(group).collect();
+    let unit = format!("wall-clock time, solver {}", report.solver);
+    grouped_svg(&format!("{}: time by method", report.query), &unit, &groups, &[], short_time)
+}
+
+/// Formats a time with three digits: "52.1 µs", "110 ms", "1.234 s".
+fn short_time(seconds: f64) -> String {
+    // Powers of ten are not exact, and must not become "1000 µs".
+    const BELOW: f64 = 0.999_5;
+    match seconds {
+        s if s < BELOW * 1e-3 => format!("{} µs", rounded(s * 1e6)),
+        s if s < BELOW => format!("{} ms", rounded(s * 1e3)),
+        s => time(s),
+    }
 }
 
 #[cfg(test)]
@@ -100,8 +118,20 @@ mod tests {
         let report =
             Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results, methods };
         let chart = chart_of(&report);
-        let place = |name: &str| chart.find(&format!(">{name}</text>")).expect(name);
-        let names = ["cp, n = 4", "cp, n = 5", "exact, n = 4", "exact, n = 5"].map(place);
-        assert!(names.is_sorted(), "{chart}");
+        let mean = "2 of 2 solved, mean 500 ms</text>";
+        let heading = |name: &str| chart.find(&format!(">{name}: {mean}")).expect(name);
+        let bars: Vec<usize> = chart.match_indices(">n = ").map(|(place, _)| place).collect();
+        let order = [heading("cp"), bars[0], bars[1], heading("exact"), bars[2], bars[3]];
+        assert!(bars.len() == 4 && order.is_sorted(), "{chart}");
+    }
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        for (seconds, text) in
+            [(5.21e-5, "52.1 µs"), (1e-3, "1.00 ms"), (0.11, "110 ms"), (1.2341, "1.234 s")]
+        {
+            assert_eq!(short_time(seconds), text);
+        }
+        assert_eq!(short_time(0.000_999_9), "1.00 ms");
     }
 }

@@ -2,7 +2,7 @@
 //! with the known fingerprints on larger ones; its certificates are accepted; no altered
 //! certificate proves anything false.
 //!
-//! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and
+//! `published/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and
 //! Salvagnin, arXiv 1907.08246.
 
 use std::ops::ControlFlow;
@@ -54,7 +54,7 @@ fn query(n: usize, norm: Norm, turning: bool) -> Query {
 
 /// Returns the rows of the table: n, the number of optima if it is known, the fingerprint.
 fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
-    let table = include_str!("../data/beautiful_fingerprints.csv");
+    let table = include_str!("../../../../published/beautiful_fingerprints.csv");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         let fingerprint =
