@@ -14,7 +14,7 @@ fn json(arguments: &[&str]) -> Value {
 
 #[test]
 fn the_smallest_fingerprint_of_all_solutions_is_the_published_one() {
-    let table = include_str!("../../published/beautiful_fingerprints.csv");
+    let table = include_str!("../../records/published/beautiful_fingerprints.csv");
     for n in ["4", "5", "6"] {
         let published = table.lines().find_map(|row| row.strip_prefix(&format!("{n},")));
         let published = published.and_then(|row| row.split_once(',')).expect("a row").1;

@@ -1,10 +1,10 @@
-//! The published values, read from the files in `published/`, which states their sources.
+//! The published values, read from the files in `records/published/`, which states their sources.
 
 use super::row::Values;
 
-const FIRST_QUEENS: &str = include_str!("../../../published/first_queens.csv");
-const FINGERPRINTS: &str = include_str!("../../../published/beautiful_fingerprints.csv");
-const SEQUENCES: &str = include_str!("../../../published/sequences.csv");
+const FIRST_QUEENS: &str = include_str!("../../../records/published/first_queens.csv");
+const FINGERPRINTS: &str = include_str!("../../../records/published/beautiful_fingerprints.csv");
+const SEQUENCES: &str = include_str!("../../../records/published/sequences.csv");
 
 /// The largest n whose first solution is from OEIS A141843. The others are from Fischetti and
 /// Salvagnin.

@@ -253,7 +253,7 @@ fn solution(row: &Row) -> Result<Option<Vec<usize>>, String> {
 
 /// Returns the row for n in a table of published values, without the n itself.
 fn published(table: &str, n: usize) -> Option<String> {
-    let table = read(&format!("published/{table}"));
+    let table = read(&format!("records/published/{table}"));
     table.lines().find_map(|line| Some(line.strip_prefix(&format!("{n},"))?.to_string()))
 }
 

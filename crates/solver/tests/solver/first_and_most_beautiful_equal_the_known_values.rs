@@ -1,9 +1,9 @@
 //! Every method for the first and the most beautiful solution agrees with exhaustive search on
 //! small boards and with the known values on larger ones, and reports each result as proved.
 //!
-//! `published/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and Salvagnin, arXiv
-//! 1907.08246. `published/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the
-//! same paper.
+//! `records/published/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and
+//! Salvagnin, arXiv 1907.08246. `records/published/beautiful_fingerprints.csv`: exhaustive search
+//! up to n = 21, beyond that the same paper.
 
 use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_solver::Unobserved;
@@ -38,14 +38,14 @@ fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> Vec<T> {
 
 /// Returns the first solution for n, 0-based, from the table; `None` if there is no solution.
 fn known_first(n: usize) -> Option<Vec<usize>> {
-    let table = include_str!("../../../../published/first_queens.csv");
+    let table = include_str!("../../../../records/published/first_queens.csv");
     let line =
         table.lines().find_map(|line| line.strip_prefix(&format!("{n},"))).expect("in the table");
     numbers::<usize>(line).into_iter().map(|column| column.checked_sub(1)).collect()
 }
 
 fn known_fingerprint(n: usize) -> Vec<u64> {
-    let table = include_str!("../../../../published/beautiful_fingerprints.csv");
+    let table = include_str!("../../../../records/published/beautiful_fingerprints.csv");
     let line = table.lines().find(|line| line.starts_with(&format!("{n},"))).expect("in the table");
     numbers(line.rsplit(',').next().expect("a field"))
 }

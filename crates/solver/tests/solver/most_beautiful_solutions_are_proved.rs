@@ -2,8 +2,8 @@
 //! with the known fingerprints on larger ones; its certificates are accepted; no altered
 //! certificate proves anything false.
 //!
-//! `published/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and
-//! Salvagnin, arXiv 1907.08246.
+//! `records/published/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that
+//! Fischetti and Salvagnin, arXiv 1907.08246.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn query(n: usize, norm: Norm, turning: bool) -> Query {
 
 /// Returns the rows of the table: n, the number of optima if it is known, the fingerprint.
 fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
-    let table = include_str!("../../../../published/beautiful_fingerprints.csv");
+    let table = include_str!("../../../../records/published/beautiful_fingerprints.csv");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         let fingerprint =
