@@ -156,7 +156,19 @@ fn answer_text(run: &Run, problem: &Problem, best: Option<&Placement>, args: &Ar
         _ => best.map_or("no solution found".to_owned(), |best| best_found(problem, best)),
     };
     let work = work(run).map_or(String::new(), |work| format!(", {work}"));
-    let next = match &run.found {
+    let text = AnswerText::new(format!("{}: {what}", board_name(problem)))
+        .row("proved", proved)
+        .row("method", method(run) + &work)
+        .row("time", duration(run.elapsed));
+    match next_step(run, problem, args) {
+        Some(next) => text.row("next", next),
+        None => text,
+    }
+}
+
+/// Returns what can be done after this result.
+fn next_step(run: &Run, problem: &Problem, args: &Args) -> Option<&'static str> {
+    Some(match &run.found {
         Found::Solution(_) if args.pictures.given().is_some() => {
             "nqueens list lists the other solutions"
         }
@@ -164,15 +176,10 @@ fn answer_text(run: &Run, problem: &Problem, best: Option<&Placement>, args: &Ar
         Found::None if fits("ilp", problem, LARGEST).is_ok() => {
             "--maximize places as many pieces as possible"
         }
-        Found::None => "fewer --place or --block",
+        Found::None => return None,
         _ if args.method.is_some() => "without --method, other methods are tried too",
         _ => "a longer --time-limit, or another --method",
-    };
-    AnswerText::new(format!("{}: {what}", board_name(problem)))
-        .row("proved", proved)
-        .row("method", method(run) + &work)
-        .row("time", duration(run.elapsed))
-        .row("next", next)
+    })
 }
 
 fn report(
