@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::chart::{Bar, Group, grouped_svg};
 use super::{Measured, Report};
 use crate::bench::Spread;
-use crate::report::{rounded, time};
+use crate::report::time;
 
 /// The results of a method on all boards.
 #[derive(Debug, PartialEq, Serialize)]
@@ -70,15 +70,17 @@ pub(super) fn chart_of(report: &Report<'_>) -> String {
     grouped_svg(&format!("{}: time by method", report.query), &unit, &groups, &[], short_time)
 }
 
-/// Formats a time with three digits: "52.1 µs", "110 ms", "1.234 s".
+/// Formats a time with three digits: "0.0521 ms", "110 ms", "1.234 s". (The fonts of a machine may
+/// not have the sign of a microsecond.)
 fn short_time(seconds: f64) -> String {
-    // Powers of ten are not exact, and must not become "1000 µs".
-    const BELOW: f64 = 0.999_5;
-    match seconds {
-        s if s < BELOW * 1e-3 => format!("{} µs", rounded(s * 1e6)),
-        s if s < BELOW => format!("{} ms", rounded(s * 1e3)),
-        s => time(s),
+    // Powers of ten are not exact, and must not become "1000 ms".
+    if seconds >= 0.999_5 {
+        return time(seconds);
     }
+    let ms = seconds * 1e3;
+    let decimals = [99.95, 9.995, 0.999_5, 0.099_95, 0.009_995, 0.0];
+    let decimals = decimals.iter().position(|least| ms >= *least).unwrap_or(5);
+    format!("{ms:.decimals$} ms")
 }
 
 #[cfg(test)]
@@ -126,12 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_unit_that_suits_them() {
+    fn times_have_three_digits() {
         for (seconds, text) in
-            [(5.21e-5, "52.1 µs"), (1e-3, "1.00 ms"), (0.11, "110 ms"), (1.2341, "1.234 s")]
+            [(5.21e-5, "0.0521 ms"), (1e-3, "1.00 ms"), (0.11, "110 ms"), (1.2341, "1.234 s")]
         {
             assert_eq!(short_time(seconds), text);
         }
         assert_eq!(short_time(0.000_999_9), "1.00 ms");
+        assert_eq!((short_time(1e-6), short_time(0.0)), ("0.00100 ms".into(), "0.00000 ms".into()));
     }
 }
