@@ -10,6 +10,7 @@ mod boards_are_read_from_files;
 mod both_checkers_agree;
 mod command_line;
 mod documentation_is_consistent;
+mod documented_outputs_are_current;
 mod estimate_command_line;
 mod fingerprint_command_line;
 mod flags_are_read_from_files_and_variables;

@@ -51,9 +51,20 @@ impl Terminal {
 
     /// Starts the program in this terminal.
     pub(crate) fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
+        self.run_in(Path::new("."), arguments, variables)
+    }
+
+    /// Starts the program in this terminal, in a directory.
+    pub(crate) fn run_in(
+        &self,
+        directory: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Process {
         let end = || Stdio::from(self.line.try_clone().expect("a copy"));
         let mut command = Command::new(NQUEENS);
-        command.args(arguments).env_remove("NO_COLOR").env("TERM", "xterm-256color");
+        command.args(arguments).current_dir(directory);
+        command.env_remove("NO_COLOR").env("TERM", "xterm-256color");
         command.envs(variables.iter().copied()).stdin(end()).stdout(end()).stderr(end());
         Process(command.spawn().expect("the program starts"))
     }
