@@ -1,5 +1,7 @@
 //! A count: its options, events, result and errors.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use super::devices::{DeviceChoice, DeviceError};
 use super::progress::CountProgress;
 use crate::board::Problem;
 use crate::checkpoint::{CheckpointError, EnterError};
-use crate::decomposition::{JobError, Subproblems};
+use crate::decomposition::{Decomposition, JobError, Scheme, Subproblems};
 use crate::kernel::{KernelError, KernelKind};
 use crate::tally::TallyError;
 
@@ -48,6 +50,62 @@ pub struct CountOutcome {
     pub elapsed: Duration,
     /// Solutions a second in this session.
     pub rate_per_s: f64,
+    /// The checks that the count has passed.
+    pub checks: Vec<CountCheck>,
+}
+
+/// A check of a count. A count that fails one has no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountCheck {
+    /// The sums agree with their residues modulo two primes.
+    Residues,
+    /// The weighted sum, in which some orbits are found two or three times, is divisible by 3.
+    DivisibleBy3,
+    /// A sample of the column sets was counted again by a kernel that shares only their definition.
+    SampledSets,
+}
+
+impl CountCheck {
+    /// Returns the checks of a job's count by `kernels`.
+    pub(super) fn of(decomposition: &Decomposition, kernels: &BTreeSet<String>) -> Vec<Self> {
+        /// The sets of which a CPU kernel counts one again; a GPU does so for an eighth as many.
+        const SETS_PER_SAMPLE: u64 = 512;
+        /// Of so many times as many sets some are in the sample.
+        const SURELY: u64 = 10;
+        let by_gpu = |name: &String| name.starts_with("wgsl");
+        let sampling = |name: &String| name.starts_with("sets") || by_gpu(name);
+        let rate = SETS_PER_SAMPLE * if kernels.iter().any(by_gpu) { 8 } else { 1 };
+        let mut checks = vec![Self::Residues];
+        match decomposition.job().scheme() {
+            Scheme::CentreCross => checks.push(Self::DivisibleBy3),
+            Scheme::ColumnSets
+                if decomposition.prefixes() >= SURELY * rate && kernels.iter().all(sampling) =>
+            {
+                checks.push(Self::SampledSets);
+            }
+            _ => {}
+        }
+        checks
+    }
+
+    /// Returns the name of the check in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Residues => "residues",
+            Self::DivisibleBy3 => "divisible_by_3",
+            Self::SampledSets => "sampled_sets",
+        }
+    }
+}
+
+impl fmt::Display for CountCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Residues => "residues modulo two primes agree",
+            Self::DivisibleBy3 => "the sum of weights is divisible by 3",
+            Self::SampledSets => "a sample of the column sets was counted again",
+        })
+    }
 }
 
 /// The error returned when a count fails.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use self::session::Session;
 use super::calibration::{TimeForecast, forecast_time};
-use super::count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome};
+use super::count::{CountCheck, CountError, CountEvent, CountOptions, CountOutcome, PartOutcome};
 use super::devices::{Device, DeviceError};
 use super::estimate::Forecast;
 use super::kernels::KernelFactory;
@@ -274,7 +274,9 @@ impl CountTask {
         let total = self.completed().total()?;
         let session_thirds = total.thirds() - before.thirds();
         let (kernel, devices) = self.names(&kernels);
+        let checks = CountCheck::of(&self.decomposition, &kernels);
         Ok(CountOutcome {
+            checks,
             solutions: total.solutions()?,
             nodes: self.kernel.counts_nodes().then(|| total.nodes()),
             kernel,

@@ -24,7 +24,9 @@ mod workers;
 pub use annealing::{AnnealingEstimate, MAX_ANNEALING_SIZE, TooLarge, estimate_by_annealing};
 pub use calibration::TimeForecast;
 pub use campaign_plan::{fastest_subproblems, plan_for_campaign, usual_campaign_time};
-pub use count::{CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count};
+pub use count::{
+    CountCheck, CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count,
+};
 pub use count_task::CountTask;
 pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};

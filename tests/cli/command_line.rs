@@ -47,7 +47,18 @@ fn json_has_the_documented_fields_with_counts_as_strings() {
     for field in ["units", "elapsed_s", "rate_per_s"] {
         assert!(report[field].is_number(), "{field}");
     }
-    assert!(report["verified"].is_array());
+    assert_eq!(report["verified"], Value::from(vec!["residues", "divisible_by_3"]));
+}
+
+#[test]
+fn a_count_states_only_the_checks_that_were_made() {
+    let without_thirds = json(&["count", "8", "--place", "1,1", "--json"]);
+    assert_eq!(without_thirds["verified"], Value::from(vec!["residues"]));
+    let few_sets = json(&["count", "10", "--kernel", "sets", "--json"]);
+    assert_eq!(few_sets["verified"], Value::from(vec!["residues"]));
+    let many_sets = json(&["count", "17", "--kernel", "sets", "--json"]);
+    assert_eq!(many_sets["solutions"], "95815104");
+    assert_eq!(many_sets["verified"], Value::from(vec!["residues", "sampled_sets"]));
 }
 
 #[test]
