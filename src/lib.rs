@@ -13,6 +13,7 @@
 //! | 4 | [`engine`]: whole jobs on all cores and devices, estimates |
 //! | 4 | [`report`]: jobs and proofs as the command line and the dashboard show them |
 //! | 5 | [`cluster`]: coordinator and workers, with layers of its own |
+//! | 5 | [`audit`]: audits of counts that others have published |
 //! | 5 | [`batch`]: plans, parts and scripts for batch systems |
 //! | 6 | [`cli`]: the commands |
 //!
@@ -40,6 +41,7 @@ pub use nqueens_proof::{board, symmetry};
 pub use nqueens_solver as solver;
 
 mod atomic_file;
+pub mod audit;
 pub mod batch;
 pub mod bench;
 #[cfg(feature = "cli")]

@@ -21,7 +21,7 @@ const COMMON: [&str; 11] = [
 
 /// All commands. Each belongs to one group.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Count", &["count", "estimate", "list", "placements"]),
+    ("Count", &["count", "estimate", "list", "placements", "audit"]),
     (
         "Solve",
         &[

@@ -3,6 +3,7 @@
 
 mod answer_text;
 mod args;
+mod audit;
 mod batch;
 mod beautiful;
 mod bench;
@@ -107,6 +108,7 @@ enum Command {
     Greedy(greedy::Args),
     Devices(devices::Args),
     Estimate(estimate::Args),
+    Audit(audit::Args),
     Bench(bench::Args),
     Selftest(selftest::Args),
     Ledger(ledger::Args),
@@ -197,6 +199,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Greedy(args) => greedy::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Selftest(args) => selftest::run(&args),
         Command::Ledger(args) => ledger::run(&args),

@@ -5,6 +5,7 @@ mod support;
 
 mod another_checker_agrees;
 mod answers_explain_themselves_on_a_terminal;
+mod audit_command_line;
 mod bench_command_line;
 mod boards_are_read_from_files;
 mod both_checkers_agree;
