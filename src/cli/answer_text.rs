@@ -3,13 +3,14 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use super::args::noun;
 use super::solution_output::{Format, draw};
 use super::stream::Stream;
 use crate::board::{Placement, Problem};
 use crate::render::Drawing;
-use crate::report::counted;
+use crate::report::{counted, duration};
 
 /// An answer for a reader, with a title and one line for each fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,11 @@ pub(super) fn board_name(problem: &Problem) -> String {
     name
 }
 
+/// Formats the time of an answer. Many take less than a millisecond.
+fn elapsed(time: Duration) -> String {
+    if time < Duration::from_micros(500) { "less than 0.001 s".into() } else { duration(time) }
+}
+
 impl AnswerText {
     pub(super) const fn new(title: String) -> Self {
         Self { title, rows: Vec::new() }
@@ -49,6 +55,11 @@ impl AnswerText {
     pub(super) fn row(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.rows.push((name, value.into()));
         self
+    }
+
+    /// Adds the line with the time.
+    pub(super) fn time(self, time: Duration) -> Self {
+        self.row("time", elapsed(time))
     }
 
     /// Writes the title, the placement in the format `drawing`, and the lines.

@@ -14,6 +14,7 @@ use crate::engine::{
     CountOptions, DeviceChoice, DeviceName, fastest_subproblems, plan_for_campaign,
 };
 use crate::kernel::KernelKind;
+use crate::report::grouped;
 
 /// Squares that are decided in advance.
 #[derive(Clone, Debug, clap::Args)]
@@ -167,7 +168,13 @@ pub(super) fn from_one(squares: &[Square]) -> Vec<[usize; 2]> {
 pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| {
-        format!("invalid {what} '{text}'; use a whole number from {least} to {most}")
+        let range = match most {
+            usize::MAX => format!("of at least {least}"),
+            // As everywhere in the help, numbers of four digits are not grouped.
+            1000..=9999 => format!("from {least} to {most}"),
+            _ => format!("from {least} to {}", grouped(most as u128)),
+        };
+        format!("invalid {what} '{text}'; use a whole number {range}")
     })
 }
 

@@ -1,17 +1,21 @@
 //! `nqueens check`.
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::answer_text::AnswerText;
 use super::max_work::{self, MaxWork};
+use super::picture_args::{PictureArgs, PictureFiles};
+use super::solution_output::refused;
 use super::stream::Stream;
 use super::{Exit, Failure, atomic_file, print};
+use crate::board::{Piece, Placement, Problem};
 use crate::proof::veripb::{self, MOST_LINES, ProofSize, TranslationError};
 use crate::proof::{self, LARGEST_FILE, ProvedStatement};
+use crate::render::{Look, Picture};
 use crate::report::{counted, duration};
 
 /// Check a certificate that nqueens first or beautiful has written.
@@ -33,6 +37,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "LINES", default_value_t = MOST_LINES, requires = "veripb",
         value_parser = clap::value_parser!(u64).range(1..))]
     veripb_limit: u64,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -70,8 +76,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
     let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| Failure {
         exit: Exit::File,
-        message: format!("{file} cannot be read: {error}"),
+        message: format!("{file} cannot be read: {error}{}", hint(&args.file)),
     })?;
+    // Certificates are for boards that a PNG has room for.
+    let pictures = args.pictures.begin(1, 1)?;
     let began = Instant::now();
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
@@ -95,7 +103,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");
         if io::stdout().is_terminal() {
-            return print_in_full(args, &proved, &format!("{work}, {bytes}"), elapsed, translated);
+            print_in_full(args, &proved, &format!("{work}, {bytes}"), elapsed, translated)?;
+            return draw(&proved, pictures);
         }
         let translated =
             translated.map_or_else(String::new, |Translated { lines, bytes, elapsed_s }| {
@@ -108,7 +117,26 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             });
         format!("{proved}\n  checked in {}, {work}, {bytes}\n{translated}", duration(elapsed))
     })?;
+    draw(&proved, pictures)
+}
+
+/// Draws the solution of the certificate, if it has one.
+fn draw(proved: &ProvedStatement, pictures: PictureFiles<'_>) -> Result<Exit, Failure> {
+    let Some(columns) = &proved.solution else { return Ok(Exit::Done) };
+    let placement = Placement::check_solution(&Problem::empty(Piece::Queen, proved.n), columns)
+        .map_err(|error| refused("check", &error))?;
+    let look = proved.beauty.map_or(Look::Chequered, |beauty| Look::Rings(beauty.norm));
+    pictures.finish(&Picture::of(&placement).with_look(look))?;
     Ok(Exit::Done)
+}
+
+/// Returns what was probably meant if there is no file of this name.
+fn hint(path: &Path) -> &'static str {
+    let name = path.to_str().unwrap_or_default();
+    match !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ') {
+        true => "; nqueens verify checks a solution, nqueens check a certificate",
+        false => "",
+    }
 }
 
 /// Prints the result for a terminal.
@@ -118,12 +146,12 @@ fn print_in_full(
     work: &str,
     elapsed: Duration,
     translated: Option<Translated>,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let statement = proved.to_string();
     let mut text = AnswerText::new(format!("{}: the certificate is valid", args.file.display()))
         .row("proved", statement.trim_start_matches("proved: "))
         .row("method", format!("check in exact integers, {work}"))
-        .row("time", duration(elapsed));
+        .time(elapsed);
     text = match translated {
         Some(Translated { lines, bytes, elapsed_s }) => text.row(
             "for VeriPB",
@@ -138,8 +166,7 @@ fn print_in_full(
     };
     let mut stream = Stream::begin();
     let _ = text.write_alone(&mut stream);
-    stream.finish()?;
-    Ok(Exit::Done)
+    stream.finish().map(|_| ())
 }
 
 /// Writes the files of `--veripb`, if the flag was given.

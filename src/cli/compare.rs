@@ -18,7 +18,7 @@ use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::report::{duration, grouped, time};
+use crate::report::{duration, grouped};
 use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
 use crate::solver::classical::{self, Ending};
 use crate::solver::cp;
@@ -415,11 +415,14 @@ fn text(report: &Report<'_>) -> String {
     lines.push(String::new());
     let mut rows = vec![["method", "solved", "mean time"].map(str::to_owned)];
     rows.extend(report.methods.iter().map(|of| {
-        let mean = time(of.shifted_geometric_mean_s);
+        let mean = summary::short_time(of.shifted_geometric_mean_s);
         [of.method.to_owned(), format!("{} of {}", of.solved, of.boards), mean]
     }));
     lines.extend(super::bench::aligned(&rows));
-    lines.push("  mean time: shifted geometric mean, shift 1 s; unsolved boards count".into());
+    lines.push(
+        "  mean time: shifted geometric mean (shift 1 s) over all boards, also the unsolved ones"
+            .into(),
+    );
     lines.push("  all proven answers agree".into());
     if disagreement(report.results).is_some() {
         lines.pop();

@@ -1,6 +1,7 @@
 //! `nqueens estimate`.
 
 use std::f64::consts::LN_10;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -24,15 +25,20 @@ use crate::report::{counted, rounded};
 /// estimated, by annealed importance sampling.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size, from 0 to 1000.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
+    /// The board size, from 0 to 1000. May be omitted with --board.
+    #[arg(value_parser = board_size, allow_negative_numbers = true, required_unless_present = "board")]
+    n: Option<usize>,
+    /// Read the board from FILE, or from stdin if that is -: JSON of count or solve, a FEN, a file
+    /// of CSPLib's problems 079 or 080, or lines of Q, . and x (blocked). --place and --block add
+    /// to it.
+    #[arg(long, value_name = "FILE")]
+    board: Option<PathBuf>,
     #[command(flatten)]
     squares: DecidedSquares,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
-    /// opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    /// opposite edges are joined). Default: the piece of --board, or queen.
+    #[arg(long)]
+    piece: Option<Piece>,
     #[command(flatten)]
     cpu: CpuArgs,
     /// The time to spend on dives, and again on the sample, in seconds; from n = 33 on, the time
@@ -106,10 +112,16 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     // The sample is counted on the CPU.
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
     let options = args.cpu.options(cpu);
-    if args.n > MAX_COUNT_SIZE {
-        return run_large(args, &options);
+    if let Some(n) = args.n.filter(|n| *n > MAX_COUNT_SIZE && args.board.is_none()) {
+        return run_large(args, n, &options);
     }
-    let problem = args.squares.problem(Some(args.piece), Some(args.n), None)?;
+    let problem = args.squares.problem(args.piece, args.n, args.board.as_deref())?;
+    if problem.n() > MAX_COUNT_SIZE {
+        return Err(Failure::usage(format!(
+            "--board is for n up to {MAX_COUNT_SIZE}, not n = {}",
+            problem.n()
+        )));
+    }
     let found = estimate(&problem, &options, args.seconds, args.seed)?;
     if args.json {
         print_json(&report(&problem, &found))?;
@@ -120,20 +132,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Estimates a board that is too large to count.
-fn run_large(args: &Args, options: &CountOptions) -> Result<Exit, Failure> {
-    if let Some(flag) = args.squares.given().or((args.piece != Piece::Queen).then_some("--piece")) {
+fn run_large(args: &Args, n: usize, options: &CountOptions) -> Result<Exit, Failure> {
+    let has_piece = args.piece.is_some_and(|piece| piece != Piece::Queen);
+    if let Some(flag) = args.squares.given().or(has_piece.then_some("--piece")) {
         return Err(Failure::usage(format!(
-            "{flag} is for n up to {MAX_COUNT_SIZE}; the estimate of n = {} is for the empty board of queens",
-            args.n
+            "{flag} is for n up to {MAX_COUNT_SIZE}; the estimate of n = {n} is for the empty board of queens"
         )));
     }
     if options.kernel.is_some() {
         return Err(Failure::usage(format!(
-            "--kernel is for n up to {MAX_COUNT_SIZE}; the estimate of n = {} uses no kernel",
-            args.n
+            "--kernel is for n up to {MAX_COUNT_SIZE}; the estimate of n = {n} uses no kernel"
         )));
     }
-    let found = estimate_by_annealing(args.n, options, args.seconds, args.seed);
+    let found = estimate_by_annealing(n, options, args.seconds, args.seed);
     let found = found.map_err(Failure::usage)?;
     if args.json {
         print_json(&large_report(&found))?;

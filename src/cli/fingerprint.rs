@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::candidate::{self, Verdict};
+use super::picture_args::PictureArgs;
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
+use crate::render::{Look, Picture};
 use crate::symmetry::{Group, Symmetry};
 
 /// Print the fingerprint of a solution, and its class under rotations and reflections.
@@ -26,6 +28,8 @@ pub(super) struct Args {
     /// half squares.
     #[arg(long, default_value_t = Norm::Euclidean)]
     norm: Norm,
+    #[command(flatten)]
+    pictures: PictureArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -54,34 +58,40 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let columns: Option<Vec<usize>> =
         verdict.solution().and_then(|solution| solution.columns().collect());
     let Some(columns) = columns else {
-        return Err(Failure { exit: Exit::CheckFailed, message: verdict.words() });
+        let hint = candidate::size_hint(&args.solution);
+        let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+        return Err(Failure { exit: Exit::CheckFailed, message: verdict.words() + &hint });
     };
-    let report = report(&columns, args)?;
+    let pictures = args.pictures.begin(found.n, found.n)?;
+    let report = report(&columns, args.piece, args.norm)?;
     print(&if args.json {
         serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
     } else {
         text(&report)
     })?;
+    if let Some(solution) = verdict.solution() {
+        pictures.finish(&Picture::of(solution).with_look(Look::Rings(args.norm)))?;
+    }
     Ok(Exit::Done)
 }
 
-fn report(columns: &[usize], args: &Args) -> Result<Report, Failure> {
+fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure> {
     let mut images: Vec<Vec<usize>> =
         Group::FULL.elements().map(|symmetry| symmetry.apply_to_columns(columns)).collect();
     images.sort_unstable();
     images.dedup();
     let canonical = images.first().map_or(columns, Vec::as_slice);
-    let checked = Placement::check_solution(&Problem::empty(args.piece, columns.len()), canonical);
+    let checked = Placement::check_solution(&Problem::empty(piece, columns.len()), canonical);
     checked.map_err(|error| super::solution_output::refused("fingerprint", &error))?;
     let from_one = |columns: &[usize]| columns.iter().map(|col| col + 1).collect();
     Ok(Report {
         n: columns.len(),
-        piece: args.piece.name(),
-        norm: args.norm.to_string(),
+        piece: piece.name(),
+        norm: norm.to_string(),
         solution: from_one(columns),
-        fingerprint: args.norm.fingerprint(columns),
+        fingerprint: norm.fingerprint(columns),
         canonical: from_one(canonical),
-        canonical_fingerprint: args.norm.fingerprint(canonical),
+        canonical_fingerprint: norm.fingerprint(canonical),
         images: images.len(),
         symmetry: symmetry(columns),
     })
@@ -140,8 +150,6 @@ mod tests {
 
     #[test]
     fn the_number_of_images_follows_from_the_symmetry() {
-        let args =
-            Args { solution: Vec::new(), piece: Piece::Rook, norm: Norm::Euclidean, json: false };
         for (columns, images, symmetry) in [
             (vec![0], 1, "full"),
             (vec![1, 3, 0, 2], 2, "rotation"),
@@ -149,7 +157,7 @@ mod tests {
             (vec![0, 1, 2, 3], 2, "reflection"),
             (vec![1, 3, 5, 0, 2, 4], 4, "point"),
         ] {
-            let report = report(&columns, &args).expect("rooks");
+            let report = report(&columns, Piece::Rook, Norm::Euclidean).expect("rooks");
             assert_eq!((report.images, report.symmetry), (images, symmetry), "{columns:?}");
             assert_eq!(report.fingerprint, report.canonical_fingerprint);
             assert!(report.canonical <= report.solution);

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::answer_text::board_name;
+use super::answer_text::{AnswerText, board_name, is_for_terminal};
 use super::args::{DecidedSquares, Sizes, from_one};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
@@ -246,7 +246,7 @@ fn table(
         return Err(Failure::usage(format!("{flag} needs one board, not several")));
     }
     let mut stream = Stream::begin();
-    let mut unproven = 0;
+    let (mut unproven, mut total) = (0, Duration::ZERO);
     for problem in problems {
         let n = problem.n();
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
@@ -269,6 +269,7 @@ fn table(
             let time = duration(terminal.elapsed());
             stream.write(|out| writeln!(out, "{n:>3}  {time:>11}  {solution}"))
         };
+        total += terminal.elapsed();
         if terminal.is_interrupted() {
             stream.finish()?;
             return Err(Failure {
@@ -279,6 +280,15 @@ fn table(
         if written.is_break() {
             break;
         }
+    }
+    if unproven == 0 && is_for_terminal(format, args.quiet) {
+        let boards = counted(problems.len() as u128, "board");
+        let _ = AnswerText::new(format!("{boards}: the lexicographically first solutions"))
+            .row("proved", "no solution comes before these")
+            .row("method", args.method.name())
+            .time(total)
+            .row("next", "nqueens first N --certificate FILE writes the proof of one board")
+            .write_alone(&mut stream);
     }
     stream.finish()?;
     if unproven == 0 {

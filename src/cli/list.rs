@@ -10,6 +10,7 @@ use super::answer_text::{AnswerText, board_name, is_for_terminal};
 use super::args::{DecidedSquares, number};
 use super::first::LARGEST;
 use super::interrupt::Interrupt;
+use super::picture_args::{PictureArgs, PictureFiles};
 use super::progress::Ticker;
 use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
 use super::solve::{conflict_reason, fits, fits_cp};
@@ -18,7 +19,7 @@ use super::stream::Stream;
 use super::{Exit, Failure, note, trace};
 use crate::board::{Piece, Placement, Problem};
 use crate::board_file::MOST_ROWS;
-use crate::render::Drawing;
+use crate::render::{self, Drawing, MAX_SHEET, Picture};
 use crate::report::{counted, duration, grouped};
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
@@ -65,6 +66,8 @@ pub(super) struct Args {
     trace: bool,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    pictures: PictureArgs,
     #[command(flatten)]
     solver: SolverChoice,
     /// Show no progress and no summary.
@@ -129,8 +132,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(args.piece, args.n, args.output.file())?;
     let format = args.output.format(problem.piece(), problem.n(), true)?;
     if args.trace {
+        if let Some(flag) = args.pictures.given() {
+            return Err(Failure::usage(format!("--trace draws no boards; omit {flag}")));
+        }
         return trace(args, &problem, format);
     }
+    let pictures = args.pictures.begin(problem.n(), problem.n())?;
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
         Method::Backtracking => classical(classical::Method::Backtracking, &problem, &mut listing),
@@ -139,7 +146,35 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => by_exclusion(&problem, args, &mut listing),
         Method::Cp => by_constraints(&problem, &mut listing),
     }?;
-    listing.end(&run)
+    let sheet = args.pictures.given().map(|_| Sheet {
+        title: listing.sheet_title(),
+        placements: std::mem::take(&mut listing.drawn),
+    });
+    let exit = listing.end(&run);
+    match sheet {
+        Some(sheet) if !sheet.placements.is_empty() => {
+            exit.and_then(|exit| sheet.write(&problem, pictures).map(|()| exit))
+        }
+        _ => exit,
+    }
+}
+
+/// The solutions that are drawn into the files of `--svg` and `--png`.
+struct Sheet {
+    title: String,
+    placements: Vec<Placement>,
+}
+
+impl Sheet {
+    fn write(&self, problem: &Problem, files: PictureFiles<'_>) -> Result<(), Failure> {
+        if let [placement] = &self.placements[..] {
+            return files.finish(&Picture::of(placement).deciding(problem));
+        }
+        let boards = self.placements.iter().zip(1..);
+        let pictures = boards
+            .map(|(board, i)| Picture::of(board).deciding(problem).titled(format!("Solution {i}")));
+        files.finish_sheet(&render::Sheet::new(self.title.as_str(), pictures.collect()))
+    }
 }
 
 /// Prints how the method works, in place of the list.
@@ -258,6 +293,9 @@ struct Listing<'a> {
     orbits: Option<Group>,
     limit: Option<usize>,
     quiet: bool,
+    /// The listed solutions that are drawn, if there is a picture.
+    drawn: Vec<Placement>,
+    draws: bool,
     stream: Stream,
     interrupt: Interrupt,
     found: u64,
@@ -273,6 +311,8 @@ impl<'a> Listing<'a> {
             orbits: args.fundamental.then(|| Group::of(problem)),
             limit: args.limit,
             quiet: args.quiet,
+            drawn: Vec::new(),
+            draws: args.pictures.given().is_some(),
             stream: Stream::begin(),
             interrupt: Interrupt::listen(),
             found: 0,
@@ -300,6 +340,9 @@ impl<'a> Listing<'a> {
         if self.orbits.is_none_or(|orbits| orbits.is_least(columns)) {
             self.print(&placement)?;
             self.listed += 1;
+            if self.draws && self.drawn.len() < MAX_SHEET {
+                self.drawn.push(placement);
+            }
             if Some(self.listed) == self.limit {
                 return ControlFlow::Break(());
             }
@@ -323,6 +366,19 @@ impl<'a> Listing<'a> {
         draw(&mut self.stream, drawing, placement)
     }
 
+    /// Returns the title of the picture: "8 queens: 92 solutions, 12 fundamental".
+    fn sheet_title(&self) -> String {
+        let mut title =
+            format!("{}: {}", board_name(self.problem), counted(self.found.into(), "solution"));
+        if self.orbits.is_some() {
+            title += &format!(", {} fundamental", grouped(self.listed as u128));
+        }
+        if self.listed > self.drawn.len() {
+            title += &format!(", the first {}", self.drawn.len());
+        }
+        title
+    }
+
     /// Returns the lines about the list for a terminal.
     fn text(&self, run: &Run) -> AnswerText {
         let found = counted(self.found.into(), "solution");
@@ -340,13 +396,15 @@ impl<'a> Listing<'a> {
         };
         let tried = grouped(run.tried.into());
         let next = match self.orbits {
-            Some(_) => "--draw draws the boards",
-            None => "--draw draws the boards, --fundamental omits images",
+            Some(_) => "--draw draws the boards, --svg FILE writes a picture of them",
+            None => {
+                "--draw draws the boards, --fundamental omits images, --svg FILE writes a picture"
+            }
         };
         AnswerText::new(format!("{}: {found}{fundamental}", board_name(self.problem)))
             .row("proved", proved)
             .row("method", format!("{}, {tried} {} tried", run.method, run.unit))
-            .row("time", duration(run.elapsed))
+            .time(run.elapsed)
             .row("next", next)
     }
 
@@ -432,6 +490,8 @@ mod tests {
             orbits: None,
             limit: None,
             quiet: true,
+            drawn: Vec::new(),
+            draws: false,
             stream: Stream::begin(),
             interrupt: Interrupt::listen(),
             found: 0,

@@ -82,10 +82,10 @@ use crate::cluster::protocol::v1::JobState;
 
 /// Count the placements of n non-attacking queens exactly, and find solutions with proofs.
 #[derive(Debug, Parser)]
-#[command(version, long_version = version::long(), arg_required_else_help = true)]
+#[command(version, long_version = version::long(), arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     /// Read flags from this TOML file; nqueens config show lists them.
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, display_order = 998)]
     config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,

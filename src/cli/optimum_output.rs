@@ -13,7 +13,7 @@ use super::terminal::Terminal;
 use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem};
 use crate::render::Drawing;
-use crate::report::{counted, duration};
+use crate::report::counted;
 use crate::solver::{Answer, Verdict};
 
 /// The output of `--json` for one board.
@@ -155,7 +155,7 @@ impl Report {
         text = text
             .row("proved", proved)
             .row("method", format!("{}, {}", self.method, self.work()))
-            .row("time", duration(Duration::from_secs_f64(self.elapsed_s)));
+            .time(Duration::from_secs_f64(self.elapsed_s));
         Some(if self.solution.is_some() { text.row("next", next) } else { text })
     }
 

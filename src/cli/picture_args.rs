@@ -8,7 +8,7 @@ use super::output_file::OutputFile;
 use super::solution_output::draw;
 use super::stream::Stream;
 use crate::board::Placement;
-use crate::render::{Drawing, Picture, PictureFormat};
+use crate::render::{Drawing, Picture, PictureFormat, Sheet};
 
 /// The files of pictures.
 #[derive(Clone, Debug, clap::Args)]
@@ -54,6 +54,14 @@ impl PictureFiles<'_> {
     pub(super) fn finish(self, picture: &Picture<'_>) -> Result<(), Failure> {
         for (file, format) in self.files {
             file.finish_with(|out| picture.write(format, out))?;
+        }
+        Ok(())
+    }
+
+    /// Draws several boards of one size into all files.
+    pub(super) fn finish_sheet(self, sheet: &Sheet<'_>) -> Result<(), Failure> {
+        for (file, format) in self.files {
+            file.finish_with(|out| sheet.write(format, out))?;
         }
         Ok(())
     }

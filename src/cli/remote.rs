@@ -238,7 +238,10 @@ fn refused(address: &Address, status: &Status) -> Failure {
     let message = match status.code() {
         _ if may_pass(status) || broken.is_some() => {
             let why = broken.map_or(reason.to_owned(), |broken| broken.message);
-            format!("cannot reach the coordinator at {address}: {why}")
+            format!(
+                "cannot reach the coordinator at {address}: {why}; nqueens coordinator starts one \
+                 here, and --coordinator HOST:PORT names another"
+            )
         }
         Code::Unauthenticated | Code::PermissionDenied => {
             format!("the coordinator at {address} refuses the call: {reason}")

@@ -238,7 +238,9 @@ impl<'a> Check<'a> {
         match (wrong, self.repeated) {
             (0, 0) => Ok(Exit::Done),
             _ => {
-                let one = "the solution is not valid".to_owned();
+                let hint = candidate::size_hint(&self.args.solution);
+                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                let one = format!("the solution is not valid{hint}");
                 let message = if self.number == 1 { one } else { summary };
                 Err(Failure { exit: Exit::CheckFailed, message })
             }

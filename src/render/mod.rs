@@ -12,6 +12,7 @@ mod picture;
 mod picture_tests;
 mod raster;
 mod rings;
+mod sheet;
 mod strokes;
 
 use std::fmt;
@@ -23,6 +24,7 @@ use crate::board::{Piece, Placement};
 pub use attacks::{MAX_ATTACKS, attackers, attacking_pairs};
 pub use picture::{Look, Picture, PictureFormat};
 pub use raster::write_png;
+pub use sheet::{MAX_SHEET, Sheet};
 
 /// The format in which a placement is drawn. Rows and columns are 1-based, row 1 is at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -149,17 +149,29 @@ impl<'a> Picture<'a> {
         raster::write_png(&document, square as f32 / SIDE as f32, out)
     }
 
-    fn svg(&self, out: &mut impl Write) -> io::Result<()> {
-        let title = self.title();
+    /// Returns the width and the height of the picture, in its units.
+    pub(super) fn size(&self) -> (f64, f64) {
+        let (_, layout) = self.arranged();
+        (layout.width, layout.height)
+    }
+
+    /// Returns the rings and the parts around the board.
+    fn arranged(&self) -> (Option<Rings>, Layout) {
         let norm = if let Look::Rings(norm) = self.look { norm } else { Norm::Euclidean };
-        let fingerprint = self.fingerprint(norm);
         let rings = match self.look {
             Look::Rings(norm) => Some(Rings::new(norm, self.rows, self.squares())),
             _ => None,
         };
         let mut entries = rings.as_ref().map_or_else(Vec::new, Rings::legend);
         entries.extend(self.legend());
-        let layout = Layout::new(self.rows, self.cols, &title, &fingerprint, entries);
+        let paragraphs = self.fingerprint(norm);
+        let layout = Layout::new(self.rows, self.cols, &self.title(), &paragraphs, entries);
+        (rings, layout)
+    }
+
+    fn svg(&self, out: &mut impl Write) -> io::Result<()> {
+        let title = self.title();
+        let (rings, layout) = self.arranged();
         let (width, height) = (layout.width, layout.height);
         let description = rings.as_ref().map_or_else(String::new, Rings::description);
         write!(
@@ -173,7 +185,26 @@ impl<'a> Picture<'a> {
             layout.left,
             layout.top,
         )?;
-        match &rings {
+        self.content(rings.as_ref(), &layout, out)?;
+        writeln!(out, "</svg>")
+    }
+
+    /// Writes the picture as a part of another document.
+    pub(super) fn write_inside(&self, out: &mut impl Write) -> io::Result<()> {
+        let (rings, layout) = self.arranged();
+        let (left, top) = (layout.left, layout.top);
+        write!(out, "<g transform=\"translate({left:.1} {top:.1})\">")?;
+        self.content(rings.as_ref(), &layout, out)
+    }
+
+    /// Writes the board and its surroundings. The group of the board has begun.
+    fn content(
+        &self,
+        rings: Option<&Rings>,
+        layout: &Layout,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        match rings {
             Some(rings) => rings.draw(out)?,
             None => self.board(out)?,
         }
@@ -182,8 +213,7 @@ impl<'a> Picture<'a> {
         self.marks(out, FRAME, self.placed)?;
         write!(out, "</g>")?;
         layout.coordinates(out)?;
-        layout.caption(out)?;
-        writeln!(out, "</svg>")
+        layout.caption(out)
     }
 
     fn title(&self) -> String {

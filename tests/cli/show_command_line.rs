@@ -68,6 +68,9 @@ fn what_is_too_large_or_off_the_board_is_one_line_with_exit_code_2() {
 fn every_command_that_answers_with_a_board_writes_pictures() {
     let scratch = Scratch::new("pictures");
     let (svg, png) = (scratch.file("a.svg"), scratch.file("a.png"));
+    let (board, certificate) = (scratch.file("board.txt"), scratch.file("6.proof"));
+    fs::write(&board, ".Q..\n....\n....\nx...\n").expect("a board");
+    assert_eq!(run(&["first", "6", "--certificate", &certificate]).0, 0);
     for (command, words) in [
         (&["solve", "8", "--place", "1,1", "--block", "5,5"][..], "placed in advance"),
         (&["first", "8"], "8 queens on a board of size 8"),
@@ -76,6 +79,13 @@ fn every_command_that_answers_with_a_board_writes_pictures() {
         (&["verify", "2413"], "4 queens on a board of size 4"),
         (&["show", "2413", "--attacks"], "attacked by 1"),
         (&["show", "2413", "--costs"], "cost 10: 4"),
+        (&["show", "--board", &board], "blocked"),
+        (&["fingerprint", "2413"], "rings of equal euclidean cost"),
+        (&["check", &certificate], "6 queens on a board of size 6"),
+        (&["list", "6"], "6 queens: 4 solutions"),
+        (&["list", "8", "--fundamental"], "8 queens: 92 solutions, 12 fundamental"),
+        (&["list", "6", "--place", "b1"], "placed in advance"),
+        (&["list", "8", "--limit", "3"], "Solution 3"),
     ] {
         let files = ["--svg", &svg, "--png", &png];
         let (code, out, err) = run(&[command, &files].concat());
@@ -89,6 +99,31 @@ fn every_command_that_answers_with_a_board_writes_pictures() {
 }
 
 #[test]
+fn a_picture_of_a_list_has_at_most_100_boards() {
+    let scratch = Scratch::new("sheet");
+    let svg = scratch.file("a.svg");
+    let (code, out, _) = run(&["list", "9", "--svg", &svg]);
+    assert_eq!((code, out.lines().count()), (0, 352));
+    let drawn = fs::read_to_string(&svg).expect("a picture");
+    assert!(drawn.contains("9 queens: 352 solutions, the first 100"));
+    assert!(drawn.contains(">Solution 100<") && !drawn.contains(">Solution 101<"));
+    assert_eq!(drawn.matches("<use ").count(), 900);
+}
+
+#[test]
+fn a_board_of_a_file_is_shown_with_its_blocked_squares() {
+    let scratch = Scratch::new("show-board");
+    let board = scratch.file("board.txt");
+    fs::write(&board, ".Q..\n....\n....\nx...\n").expect("a board");
+    let (code, out, err) = run(&["show", "--board", &board, "--attacks"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("1  · ♛ · ·\n2  · · · ·\n3  · · · ·\n4  x · · ·\n"), "{out}");
+    assert!(out.contains("1 of 4 queens"), "{out}");
+    let (code, _, err) = run(&["show", "2413", "--board", &board]);
+    assert!(code == 2 && err.lines().count() == 1, "{err}");
+}
+
+#[test]
 fn pictures_that_cannot_be_written_are_an_error_before_the_work() {
     let scratch = Scratch::new("no-pictures");
     let nowhere = scratch.file("no/such/folder.svg");
@@ -97,7 +132,9 @@ fn pictures_that_cannot_be_written_are_an_error_before_the_work() {
         (&["solve", "1025", "--png", &scratch.file("never.png")], 2),
         (&["greedy", "1000", "--png", &scratch.file("never.png")], 2),
         (&["first", "4..6", "--svg", &scratch.file("never.svg")], 2),
-        (&["list", "4", "--svg", &scratch.file("never.svg")], 2),
+        (&["list", "4", "--trace", "--svg", &scratch.file("never.svg")], 2),
+        (&["list", "4", "--svg", &nowhere], 7),
+        (&["check", "missing", "--svg", &scratch.file("never.svg")], 7),
     ] {
         let (found, out, err) = run(command);
         assert_eq!(found, code, "{command:?}: {err}");

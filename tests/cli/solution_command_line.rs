@@ -354,7 +354,7 @@ fn an_interrupted_search_prints_its_best_placement() {
 #[test]
 fn invalid_input_is_reported_in_one_line() {
     let cases: [(&[&str], &[&str]); 23] = [
-        (&["solve", "10000001"], &["10000001", "0 to 10000000"]),
+        (&["solve", "10000001"], &["10000001", "0 to 10 000 000"]),
         (&["solve", "-1"], &["-1", "whole number"]),
         (&["solve", "x"], &["'x'", "board size"]),
         (&["solve"], &["<N>", "--help"]),
@@ -375,8 +375,8 @@ fn invalid_input_is_reported_in_one_line() {
         (&["list", "8", "--format", "png"], &["png", "one board"]),
         (&["list", "16", "--method", "brute-force"], &["brute-force", "15"]),
         (&["list", "8", "--limit", "0"], &["'0'", "limit"]),
-        (&["greedy", "0"], &["'0'", "1 to 10000000"]),
-        (&["placements", "100001"], &["100001", "0 to 100000"]),
+        (&["greedy", "0"], &["'0'", "1 to 10 000 000"]),
+        (&["placements", "100001"], &["100001", "0 to 100 000"]),
     ];
     for (arguments, words) in cases {
         assert!(assert_exits(arguments, 2, words).is_empty());

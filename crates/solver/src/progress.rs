@@ -97,3 +97,16 @@ impl<W: ProgressSink + ?Sized> ProgressSink for Step<'_, W> {
         self.sink.log(&LogEntry { nodes: self.nodes + entry.nodes, ..*entry });
     }
 }
+
+/// The progress sink for an auxiliary program, whose nodes and bounds are not those of the log.
+pub(super) struct WithoutLog<'a>(pub(super) &'a mut dyn ProgressSink);
+
+impl ProgressSink for WithoutLog<'_> {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.0.report(progress)
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.0.time_left()
+    }
+}

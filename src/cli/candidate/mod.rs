@@ -60,6 +60,18 @@ pub(super) fn open(words: &[String]) -> Result<Reader<Box<dyn BufRead>>, Failure
     }
 }
 
+/// Returns what was probably meant by a single number that is no solution, because a piece would be
+/// off a board of one or two rows.
+pub(super) fn size_hint(words: &[String]) -> Option<String> {
+    let [size] = words else { return None };
+    let digits: Option<Vec<u32>> = size.chars().map(|digit| digit.to_digit(10)).collect();
+    let digits = digits.filter(|digits| (1..=2).contains(&digits.len()) && digits[0] > 0)?;
+    let is_off = |digit: &u32| !(1..=digits.len() as u32).contains(digit);
+    digits.iter().any(is_off).then(|| {
+        format!("'{size}' is no solution but looks like a size; nqueens solve {size} finds a solution for n = {size}")
+    })
+}
+
 /// Returns the only solution of a command line.
 ///
 /// # Errors
@@ -79,4 +91,24 @@ pub(super) fn only(words: &[String], what: &str) -> Result<Candidate, Failure> {
 /// Returns the failure of input without a solution.
 pub(super) fn no_solution() -> Failure {
     Failure::usage(format!("there is no solution in the input; {HOW}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_no_solution_is_probably_a_size() {
+        let of =
+            |words: &[&str]| size_hint(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        for size in ["8", "2", "10", "13", "20", "99"] {
+            let hint = of(&[size]).expect(size);
+            assert!(hint.contains(&format!("nqueens solve {size} ")), "{hint}");
+        }
+        for words in
+            [&["1"][..], &["12"], &["21"], &["08"], &["0"], &["132"], &["8", "1"], &["-"], &[]]
+        {
+            assert_eq!(of(words), None, "{words:?}");
+        }
+    }
 }

@@ -72,7 +72,7 @@ pub(super) fn chart_of(report: &Report<'_>) -> String {
 
 /// Formats a time with three digits: "0.0521 ms", "110 ms", "1.234 s". (The fonts of a machine may
 /// not have the sign of a microsecond.)
-fn short_time(seconds: f64) -> String {
+pub(super) fn short_time(seconds: f64) -> String {
     // Powers of ten are not exact, and must not become "1000 ms".
     if seconds >= 0.999_5 {
         return time(seconds);

@@ -2,6 +2,8 @@
 
 mod sections;
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use sections::{Attacks, Cliques, Costs, Matrix};
@@ -10,7 +12,7 @@ use super::args::DecidedSquares;
 use super::candidate::{self, Candidate, Verdict};
 use super::picture_args::PictureArgs;
 use super::{Exit, Failure, print};
-use crate::board::{Norm, Piece};
+use crate::board::{Norm, Piece, Problem};
 use crate::render::{Look, MAX_ATTACKS, Picture};
 
 /// Draw a placement, also a partial one, with its attacks, costs and constraints.
@@ -18,8 +20,17 @@ use crate::render::{Look, MAX_ATTACKS, Picture};
 pub(super) struct Args {
     /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), with - for a row without a piece; a file
     /// with one placement; or - for stdin.
-    #[arg(required = true, value_name = "SOLUTION|FILE", allow_negative_numbers = true)]
+    #[arg(
+        required_unless_present = "board",
+        conflicts_with = "board",
+        value_name = "SOLUTION|FILE",
+        allow_negative_numbers = true
+    )]
     solution: Vec<String>,
+    /// Show the board in FILE, or from stdin if that is -, in place of a solution: JSON of count or
+    /// solve, a FEN, a file of CSPLib's problems 079 or 080, or lines of Q, . and x (blocked).
+    #[arg(long, value_name = "FILE")]
+    board: Option<PathBuf>,
     /// Show how many pieces attack each square, and which pieces attack each other. For n up to
     /// 256.
     #[arg(long)]
@@ -42,9 +53,9 @@ pub(super) struct Args {
     #[arg(long)]
     matrix: bool,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
-    /// opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    /// opposite edges are joined). Default: the piece of --board, or queen.
+    #[arg(long)]
+    piece: Option<Piece>,
     #[command(flatten)]
     squares: DecidedSquares,
     #[command(flatten)]
@@ -78,10 +89,9 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let found = candidate::only(&args.solution, "show")?;
-    let n = found.n;
-    check_limits(args, &found)?;
-    let problem = args.squares.problem(Some(args.piece), Some(n), None)?;
+    let (found, problem) = read(args)?;
+    let (n, piece) = (found.n, problem.piece());
+    check_limits(args, piece, n)?;
     let verdict = Verdict::of(&found, &problem);
     if let Some(square) = found.off_board() {
         let message =
@@ -89,17 +99,17 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure::usage(message));
     }
     let pictures = args.pictures.begin(n, n)?;
-    let attacks = args.attacks.then(|| Attacks::of(args.piece, &found));
+    let attacks = args.attacks.then(|| Attacks::of(piece, &found));
     let costs = args.costs.then(|| Costs::of(args.norm, &found));
-    let cliques = args.cliques.then(|| Cliques::of(args.piece, &found));
-    let matrix = args.matrix.then(|| Matrix::of(args.piece, &found));
+    let cliques = args.cliques.then(|| Cliques::of(piece, &found));
+    let matrix = args.matrix.then(|| Matrix::of(piece, &found));
     print(&if args.json {
         let squares = found.squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
         let report = Report { verdict: verdict.report(), squares, attacks, costs, cliques, matrix };
         serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
     } else {
         let sections = [
-            Some(sections::board(args.piece, &found) + &verdict.words() + "\n"),
+            Some(sections::board(&problem, &found) + &verdict.words() + "\n"),
             attacks.map(|attacks| attacks.text(&found)),
             costs.map(|costs| costs.text(&found)),
             cliques.map(|cliques| cliques.text()),
@@ -109,7 +119,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     })?;
     let picture = match verdict.placement() {
         Some(placement) => Picture::of(placement),
-        None => Picture::of_squares(args.piece, n, n, &found.squares),
+        None => Picture::of_squares(piece, n, n, &found.squares),
     };
     let look = if args.costs {
         Look::Rings(args.norm)
@@ -122,9 +132,26 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Returns the placement, and the problem with the decided squares.
+fn read(args: &Args) -> Result<(Candidate, Problem), Failure> {
+    let Some(board) = &args.board else {
+        if let Some(hint) = candidate::size_hint(&args.solution) {
+            return Err(Failure::usage(hint));
+        }
+        let found = candidate::only(&args.solution, "show")?;
+        let n = found.n;
+        check_limits(args, args.piece.unwrap_or(Piece::Queen), n)?;
+        return Ok((found, args.squares.problem(args.piece, Some(n), None)?));
+    };
+    let problem = args.squares.problem(args.piece, None, Some(board))?;
+    let mut squares = problem.placed().to_vec();
+    squares.sort_unstable();
+    squares.dedup();
+    Ok((Candidate { line: 1, n: problem.n(), squares }, problem))
+}
+
 /// Checks that the placement is not too large for what is shown.
-fn check_limits(args: &Args, found: &Candidate) -> Result<(), Failure> {
-    let n = found.n;
+fn check_limits(args: &Args, piece: Piece, n: usize) -> Result<(), Failure> {
     let limits = [
         ("--matrix", args.matrix, LARGEST_MATRIX),
         ("--cliques", args.cliques, LARGEST_CLIQUES),
@@ -135,7 +162,7 @@ fn check_limits(args: &Args, found: &Candidate) -> Result<(), Failure> {
     if let Some((what, _, most)) = limits.into_iter().find(|&(_, given, most)| given && n > most) {
         return Err(Failure::usage(format!("{what} is for boards up to n = {most}, not n = {n}")));
     }
-    let has_program = matches!(args.piece, Piece::Queen | Piece::Rook);
+    let has_program = matches!(piece, Piece::Queen | Piece::Rook);
     if (args.cliques || args.matrix) && !has_program {
         return Err(Failure::usage("--cliques and --matrix are for queens and rooks"));
     }

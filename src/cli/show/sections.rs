@@ -1,6 +1,6 @@
 //! What `nqueens show` prints: the board, attacks, costs, cliques, the constraint matrix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -15,11 +15,15 @@ use crate::solver::ilp::{Formulation, Lines};
 /// The largest number of attacks and of violated cliques that are listed.
 const MOST_LISTED: usize = 100;
 
-/// Returns the board with row numbers, and with letters for the columns up to n = 26.
-pub(super) fn board(piece: Piece, found: &Candidate) -> String {
-    let sign = if piece == Piece::Rook { "♜" } else { "♛" };
+/// Returns the board with row numbers, and with letters for the columns up to n = 26. Blocked
+/// squares are crosses.
+pub(super) fn board(problem: &Problem, found: &Candidate) -> String {
+    let sign = if problem.piece() == Piece::Rook { "♜" } else { "♛" };
+    let blocked: HashSet<Square> = problem.blocked().iter().copied().collect();
     grid(found.n, |square| {
-        if found.squares.binary_search(&square).is_ok() { sign.into() } else { "·".into() }
+        let is_free = found.squares.binary_search(&square).is_err();
+        let mark = if blocked.contains(&square) { "x" } else { "·" };
+        if is_free { mark.into() } else { sign.into() }
     })
 }
 
@@ -359,12 +363,12 @@ mod tests {
     #[test]
     fn the_board_has_numbers_for_rows_and_letters_for_columns() {
         assert_eq!(
-            board(Piece::Queen, &candidate(&[2, 4, 1, 3])),
+            board(&Problem::empty(Piece::Queen, 4), &candidate(&[2, 4, 1, 3])),
             "1  · ♛ · ·\n2  · · · ♛\n3  ♛ · · ·\n4  · · ♛ ·\n   a b c d\n"
         );
-        assert_eq!(board(Piece::Rook, &candidate(&[1])), "1  ♜\n   a\n");
+        assert_eq!(board(&Problem::empty(Piece::Rook, 1), &candidate(&[1])), "1  ♜\n   a\n");
         let large: Vec<usize> = (1..=27).collect();
-        assert_eq!(board(Piece::Rook, &candidate(&large)).lines().count(), 27);
+        assert_eq!(board(&Problem::empty(Piece::Rook, 27), &candidate(&large)).lines().count(), 27);
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn answer_text(run: &Run, problem: &Problem, best: Option<&Placement>, args: &Ar
     let text = AnswerText::new(format!("{}: {what}", board_name(problem)))
         .row("proved", proved)
         .row("method", method(run) + &work)
-        .row("time", duration(run.elapsed));
+        .time(run.elapsed);
     match next_step(run, problem, args) {
         Some(next) => text.row("next", next),
         None => text,

@@ -69,12 +69,22 @@ impl FromStr for Square {
     }
 }
 
-/// Parses squares separated by white space: `"2,4 4,5"`, `"d2 e4"`.
+/// Parses squares separated by white space: `"2,4 4,5"`, `"d2 e4"`. Between squares with letters,
+/// commas are also valid: `"d2,e4"`.
 ///
 /// # Errors
 /// Returns an error for the first word that is not a square, or if there are no words.
 pub fn parse_squares(text: &str) -> Result<Vec<Square>, SquareError> {
-    let squares: Vec<Square> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let has_letter = |part: &str| part.starts_with(|first: char| first.is_ascii_alphabetic());
+    let mut squares = Vec::new();
+    for word in text.split_whitespace() {
+        if word.split(',').all(has_letter) {
+            let parts = word.split(',').map(str::parse);
+            squares.extend(parts.collect::<Result<Vec<Square>, _>>()?);
+        } else {
+            squares.push(word.parse()?);
+        }
+    }
     if squares.is_empty() { Err(SquareError(text.to_owned())) } else { Ok(squares) }
 }
 
@@ -102,7 +112,16 @@ mod tests {
                 assert_eq!(square.to_string().parse(), Ok(square));
             }
         }
-        assert_eq!(parse_squares("d2 4,5"), Ok(vec![Square::new(1, 3), Square::new(3, 4)]));
+        for text in ["d2 4,5", "d2 e4", "d2,e4"] {
+            assert_eq!(
+                parse_squares(text),
+                Ok(vec![Square::new(1, 3), Square::new(3, 4)]),
+                "{text}"
+            );
+        }
+        for text in ["d2,", ",d2", "d2,4", "d2,,e4", "d2,e0"] {
+            assert!(parse_squares(text).is_err(), "{text}");
+        }
     }
 
     #[test]

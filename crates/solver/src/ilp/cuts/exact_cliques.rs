@@ -10,7 +10,7 @@
 use super::super::model::{Column, Direction, Domain, Model, Relation, Row};
 use super::super::rounding::rounded;
 use super::super::solver::{Solver, Status};
-use crate::progress::ProgressSink;
+use crate::progress::{ProgressSink, WithoutLog};
 use crate::verdict::Unproven;
 use nqueens_proof::board::{Piece, Square};
 
@@ -32,7 +32,7 @@ pub fn heaviest(
     sink: &mut dyn ProgressSink,
 ) -> Result<Option<Vec<Square>>, Unproven> {
     let squares: Vec<usize> = (0..n * n).filter(|&k| scaled(values[k]) > 0).collect();
-    let outcome = solver.optimise(&program(n, &squares, values), None, sink);
+    let outcome = solver.optimise(&program(n, &squares, values), None, &mut WithoutLog(sink));
     match outcome.status {
         Status::Optimal => {}
         Status::Stopped => return Err(Unproven::Stopped),
