@@ -14,7 +14,10 @@
 
 mod csplib;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::board::{Piece, Square};
 
@@ -70,7 +73,7 @@ fn checked_size(n: usize) -> Result<usize, BoardFileError> {
     if n <= MOST_ROWS { Ok(n) } else { Err(BoardFileError::new(too_large())) }
 }
 
-/// The fields that count. Others are ignored.
+/// The fields of a board.
 #[derive(Deserialize)]
 struct Json {
     n: Option<usize>,
@@ -80,15 +83,49 @@ struct Json {
     #[serde(default)]
     blocked: Vec<[usize; 2]>,
     solution: Option<Vec<Option<usize>>>,
+    /// What the reports of `count` and `solve` have besides. Another field is a mistake: with a
+    /// mistyped name a different board would be counted.
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
 }
+
+/// The fields of reports that say nothing about the board.
+const OF_REPORTS: [&str; 23] = [
+    "best",
+    "classes",
+    "conflict",
+    "cuts",
+    "devices",
+    "doubt",
+    "elapsed_s",
+    "kernel",
+    "method",
+    "nodes",
+    "proven",
+    "published",
+    "rate_per_s",
+    "resumed_units",
+    "seed",
+    "solutions",
+    "solver",
+    "threads",
+    "tried",
+    "tried_unit",
+    "units",
+    "verified",
+    "weight",
+];
 
 fn json(text: &str) -> Result<BoardFile, BoardFileError> {
     let wrong = |why: String| {
         BoardFileError::new(format!(
-            "invalid JSON of a board: {why}; use the fields n, placed, blocked or solution"
+            "invalid JSON of a board: {why}; use the fields n, piece, placed, blocked or solution"
         ))
     };
     let read: Json = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    if let Some(name) = read.others.keys().find(|name| !OF_REPORTS.contains(&name.as_str())) {
+        return Err(wrong(format!("unknown field '{name}'")));
+    }
     let rows = read.solution.as_ref().map(Vec::len);
     let n = read.n.or(rows).ok_or_else(|| wrong("there is no n".into()))?;
     if let Some(rows) = rows.filter(|&rows| rows != n) {

@@ -86,6 +86,8 @@ fn what_is_no_board_is_refused_in_one_line() {
         ("{\"n\":4,\"placed\":[[0,1]]}", "counted from 1"),
         ("{\"n\":4,\"piece\":\"king\"}", "king"),
         ("{\"n\":4}{\"n\":5}", "trailing"),
+        ("{\"n\":8,\"palced\":[[1,1]]}", "unknown field 'palced'"),
+        ("{\"n\":8,\"diags\":[[3,0]]}", "unknown field 'diags'"),
         ("{\"n\":10000001}", "too large"),
         (&long, "invalid JSON"),
         ("letting n = 99999999999999999999999", "number is too large"),

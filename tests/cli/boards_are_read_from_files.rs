@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nqueens::board::{Piece, Problem, is_solution};
 use nqueens::board_file;
 
-use crate::support::program::{assert_refused, json, run};
+use crate::support::program::{Scratch, assert_refused, json, run};
 
 fn path(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/boards").join(name);
@@ -72,6 +72,27 @@ fn counts_of_blocked_boards_agree_with_the_plain_definition() {
         compared += 1;
     }
     assert_eq!(compared, 8);
+}
+
+#[test]
+fn every_report_of_count_and_solve_is_a_board() {
+    let scratch = Scratch::new("reports");
+    let file = scratch.file("report.json");
+    for arguments in [
+        &["count", "8", "--json", "--place", "1,1", "--block", "2,3"][..],
+        &["count", "8", "--json", "--classes"],
+        &["count", "8", "--json", "--place", "1,1 2,2"],
+        &["solve", "8", "--json", "--method", "local-search", "--seed", "1"],
+        &["solve", "6", "--json", "--method", "ilp", "--cliques", "--place", "1,3"],
+        &["solve", "3", "--json"],
+    ] {
+        fs::write(&file, run(arguments).stdout).expect("a file");
+        let output = run(&["count", "--json", "--board", &file]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {error}");
+    }
+    fs::write(&file, r#"{"n":8,"palced":[[1,1]]}"#).expect("a file");
+    assert_refused(&["count", "--board", &file], 2, &["unknown field 'palced'", "placed"]);
 }
 
 #[test]
