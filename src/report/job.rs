@@ -3,6 +3,8 @@
 
 mod text;
 
+pub use text::count_title;
+
 use std::fmt::Write as _;
 
 use serde::Serialize;

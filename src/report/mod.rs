@@ -7,6 +7,6 @@ mod proof;
 mod published;
 
 pub use format::{counted, duration, grouped, percent, plural, predicted, rounded, time};
-pub use job::{JobReport, job_name, state_name};
-pub use proof::ProofReport;
+pub use job::{JobReport, count_title, job_name, state_name};
+pub use proof::{ProofReport, proof_title};
 pub use published::Published;

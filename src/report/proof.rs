@@ -138,8 +138,7 @@ impl ProofReport {
 
     /// Returns the goal in words: "first solution of 62 queens".
     pub fn title(&self) -> String {
-        let what = if self.what == "beautiful" { "most beautiful" } else { self.what };
-        format!("{what} solution of {}", counted(self.n.into(), "queen"))
+        proof_title(self.what, self.n)
     }
 
     /// Returns the share that is done, from 0 to 1.
@@ -221,6 +220,12 @@ impl ProofReport {
         }
         lines.join("\n") + "\n"
     }
+}
+
+/// Returns a goal, "first" or "beautiful", in words: "first solution of 62 queens".
+pub fn proof_title(what: &str, n: u32) -> String {
+    let what = if what == "beautiful" { "most beautiful" } else { what };
+    format!("{what} solution of {}", counted(n.into(), "queen"))
 }
 
 fn columns(columns: &[u32]) -> String {

@@ -268,6 +268,11 @@ async function served(browser) {
     assert.match(await counted(page), /4 completions left/);
     assert.equal(new URL(page.url()).pathname, "/play/");
     assertNoFaults(page);
+    // The dashboard has a link to it.
+    await page.goto(JSON.parse(readFileSync(address, "utf8")).dashboard);
+    await page.getByRole("link", { name: "Board to play with" }).click();
+    await page.waitForURL("**/play/");
+    assertNoFaults(page);
   } finally {
     coordinator.kill("SIGKILL");
     await gone;
@@ -277,7 +282,7 @@ async function served(browser) {
 
 /** axe-core finds nothing serious in any view, in either theme, on a desktop and on a telephone; nothing is wider than the screen. */
 async function accessible(browser) {
-  for (const viewport of [{ width: 1280, height: 860 }, { width: 360, height: 740 }]) {
+  for (const viewport of [{ width: 1280, height: 860 }, { width: 390, height: 844 }]) {
     const page = await open(browser, "#n=8&queens=1.1-2.2-3.5&blocked=8.8", { viewport });
     await counted(page);
     for (const view of ["Board", "the completions", "the relaxation", "Methods", "the relaxation's method", "Gallery", "Symmetry"]) {
@@ -307,14 +312,15 @@ async function accessible(browser) {
   }
 }
 
-/** Returns the folder of a picture: docs/play.md has two; the others are for looking at. */
-const folderOf = (what, name) => (name === "" && ["board", "relaxation"].includes(what) ? images : folder);
+/** Returns the path of a picture: docs/play.md has some; the others are for looking at. */
+const pathOf = (what, name) => (name === "-phone" && what === "board" ? join(images, "play-phone.png")
+  : join(name === "" && what !== "columns" ? images : folder, `play-${what}${name}.png`));
 
 /** Pictures of every view. */
 async function screenshots(browser) {
   const views = async (name, options) => {
     const page = await open(browser, "#n=8&queens=1.1-3.8&blocked=7.7-8.2", options);
-    const shoot = (what) => page.screenshot({ path: join(folderOf(what, name), `play-${what}${name}.png`) });
+    const shoot = (what) => page.screenshot({ path: pathOf(what, name) });
     await counted(page);
     await shoot("board");
     await page.getByRole("tab", { name: "Methods" }).click();
@@ -342,7 +348,7 @@ async function screenshots(browser) {
   };
   await views("", {});
   await views("-dark", { colorScheme: "dark" });
-  await views("-phone", { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2 });
+  await views("-phone", { viewport: { width: 390, height: 844 } });
 }
 
 await new Promise((resolve) => server.listen(0, "localhost", resolve));

@@ -38,7 +38,7 @@ async fn top_shows_a_campaign_obeys_keys_and_restores_the_terminal() {
     terminal.wait_for_text("hare");
     // The map of units and the event log.
     terminal.wait_for_text("░");
-    terminal.wait_for_text("hare has joined");
+    terminal.wait_for_text("Worker hare joined from");
     assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO));
 
     terminal.press("p");

@@ -717,7 +717,7 @@ async fn unit_maps_history_and_events_are_available_even_after_a_restart() {
     use v1::EventKind::{Joined, Started, State, Submitted};
     let first = events(&channel, 0).await;
     assert_eq!(kinds(&first), [Started, Submitted, Joined, State]);
-    assert!(first[3].text.ends_with("is paused, by operator"), "{}", first[3].text);
+    assert!(first[3].text.ends_with(" paused by operator"), "{}", first[3].text);
     let last = first[3].number;
     assert!(events(&channel, last).await.is_empty());
 

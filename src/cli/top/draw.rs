@@ -17,8 +17,12 @@ use crate::report::{counted, predicted, rounded};
 /// The minimum width and height of the terminal.
 const MIN_SIZE: (u16, u16) = (40, 8);
 
-/// The maximum width of the column of titles.
+/// The maximum widths of the columns of times and of titles.
+const MAX_LEFT: usize = 26;
 const MAX_TITLE: usize = 36;
+/// The number of cells of a bar, and the columns that must stay free beside one.
+const BAR: usize = 20;
+const FREE_BESIDE_BAR: usize = 14;
 
 /// The keys and their effects, for the help.
 const KEYS: [(&str, &str); 9] = [
@@ -177,21 +181,27 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles)
         let nothing = "no jobs; submit one with nqueens submit count N, first N or beautiful N";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
-    let width =
-        screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MAX_TITLE);
+    let widest = |text: fn(&JobRow) -> &String, most: usize| {
+        screen.jobs.iter().map(|job| text(job).chars().count()).max().unwrap_or(0).min(most)
+    };
+    let widths = [
+        widest(|job| &job.percent, MAX_LEFT),
+        widest(|job| &job.left, MAX_LEFT),
+        widest(|job| &job.title, MAX_TITLE),
+    ];
     for (row, place) in inside.rows().zip(visible) {
-        draw_job(frame, row, &screen.jobs[place], selected == Some(place), width, styles);
+        draw_job(frame, row, &screen.jobs[place], selected == Some(place), widths, styles);
     }
 }
 
-/// Draws a job:
-/// "> a979411d running    count of 19 queens   ━━━━──────  17.2 % of 64 units, about 56 s left".
+/// Draws a job, with the columns of the percentage, the time left and the title this wide:
+/// "> a979411d  17.2 %  about 56 s left  count of 19 queens  ███▓▓·····  1.2 units/s".
 fn draw_job(
     frame: &mut Frame<'_>,
     area: Rect,
     job: &JobRow,
     selected: bool,
-    width: usize,
+    [percent, left, title]: [usize; 3],
     styles: Styles,
 ) {
     let state = match job.state {
@@ -205,14 +215,15 @@ fn draw_job(
     let mut spans = vec![
         Span::raw(if selected { "> " } else { "  " }),
         Span::styled(job.short().to_owned(), name),
-        Span::styled(format!(" {:<9} ", job.state), state),
-        Span::raw(format!("{:<width$} ", job.title)),
+        Span::raw(format!("  {:>percent$}  ", job.percent)),
+        Span::styled(format!("{:<left$}", job.left), state),
+        Span::raw(format!("  {:<title$}  ", job.title)),
     ];
-    if let Some((done, verified)) = job
-        .shares
-        .filter(|_| matches!(job.state, "running" | "paused" | "disputed") && area.width >= 100)
-    {
-        spans.extend(bar(20, done, verified, styles));
+    let used = spans.iter().map(Span::width).sum::<usize>() + BAR + 1;
+    let has_room = used + FREE_BESIDE_BAR <= usize::from(area.width);
+    let is_open = matches!(job.state, "running" | "paused" | "disputed");
+    if let Some((done, verified)) = job.shares.filter(|_| is_open && has_room) {
+        spans.extend(bar(BAR, done, verified, styles));
         spans.push(Span::raw(" "));
     }
     spans.push(Span::styled(
@@ -274,10 +285,10 @@ fn draw_proof(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles
 fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles) {
     let rates = rates(screen.history(), usize::from(area.width.saturating_sub(2)));
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let title = if most > 0.0 {
-        format!("Rate, up to {} units/s", rounded(most))
-    } else {
-        "Rate".to_owned()
+    let title = match screen.history() {
+        [] => "Rate".to_owned(),
+        _ if most > 0.0 => format!("Rate, up to {} units/s", rounded(most)),
+        _ => "Rate, 0 units/s".to_owned(),
     };
     let mut block = styles.frame(title, false);
     if let [first, .., last] = screen.history() {
@@ -301,7 +312,11 @@ fn draw_workers(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, 
     let selected = screen.selected_worker_index();
     let visible = window(screen.workers.len(), inside.height, selected);
     let title = table_title("Workers", screen.workers.len(), &visible);
-    frame.render_widget(styles.frame(title, screen.table == Table::Workers), area);
+    let mut block = styles.frame(title, screen.table == Table::Workers);
+    if !screen.week.is_empty() {
+        block = block.title_bottom(format!(" Counted this week: {} ", screen.week));
+    }
+    frame.render_widget(block, area);
     if screen.workers.is_empty() {
         let nothing = "no workers yet; start one with nqueens worker --join HOST:PORT";
         return frame.render_widget(Paragraph::new(nothing), inside);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cluster::protocol::v1;
 use crate::report::JobReport;
 use crate::report::ProofReport;
-use crate::report::{counted, grouped, predicted, rounded};
+use crate::report::{counted, grouped, percent, predicted, rounded};
 
 /// A row of the table of jobs: a count or a proof.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,9 +15,13 @@ pub(super) struct JobRow {
     /// The goal.
     pub(super) title: String,
     pub(super) state: &'static str,
+    /// The percentage that is done: "46.0 %".
+    pub(super) percent: String,
+    /// The time left, or the state: "about 3 h left", "verifying (9 checks left)", "paused".
+    pub(super) left: String,
     /// The shares of counted and of verified units, of a count.
     pub(super) shares: Option<(f64, f64)>,
-    /// The progress, the rate and the time left, or the result.
+    /// The rate and the range of the time left, or the result.
     pub(super) progress: String,
     /// Whether the job needs the attention of an operator.
     pub(super) needs_attention: bool,
@@ -44,18 +48,24 @@ impl JobRow {
         let report = JobReport::new(status, now_ms);
         // The most important part is first, since the end may be cut off.
         let mut progress = Vec::new();
-        if report.solutions.is_some() || report.is_disputed() {
+        let mut left = report.state_sentence();
+        if report.is_disputed() {
             progress.push(report.progress());
+        } else if let Some(solutions) = &report.solutions {
+            let noun = if solutions == "1" { "solution" } else { "solutions" };
+            progress.push(format!("{solutions} {noun}"));
         } else {
-            progress.push(report.percent_done());
+            left = report.left_about().unwrap_or(left);
             progress.extend((aside > 0).then(|| format!("{} set aside", grouped(aside.into()))));
             let runs = report.state == "running" && rate > 0.0;
             progress.extend(runs.then(|| format!("{} units/s", rounded(rate))));
-            progress.extend(report.left());
+            progress.extend(report.left_range());
         }
         Self {
             title: plain(&report.title()),
             state: report.state,
+            percent: report.percent_done(),
+            left,
             shares: Some((done, verified)),
             progress: plain(&progress.join(", ")),
             needs_attention: aside > 0 || report.is_disputed() || !report.notes.is_empty(),
@@ -69,6 +79,8 @@ impl JobRow {
         Self {
             title: plain(&report.title()),
             state: report.state,
+            percent: if report.proven { percent(1.0, None) } else { percent(report.share(), None) },
+            left: report.state.to_owned(),
             shares: None,
             progress: plain(&report.progress()),
             needs_attention: !report.notes.is_empty(),
@@ -151,6 +163,21 @@ impl WorkerRow {
     /// Returns the time since the last contact: "3 s ago".
     pub(super) fn last_contact(&self, now_ms: u64) -> String {
         format!("{} ago", predicted(Duration::from_millis(now_ms.saturating_sub(self.seen_ms))))
+    }
+}
+
+/// Returns what each owner has counted this week: "anna 75.0 % (1 h 30 min), ben 25.0 % (30 min 00
+/// s)". Empty if nobody has counted anything.
+pub(super) fn week(contributions: &[v1::Contribution]) -> String {
+    let total: f64 = contributions.iter().map(|each| each.counting_s).sum();
+    let each = |each: &v1::Contribution| {
+        let time = Duration::try_from_secs_f64(each.counting_s).map(predicted).unwrap_or_default();
+        format!("{} {} ({time})", plain(&each.owner), percent(each.counting_s / total, None))
+    };
+    if total > 0.0 {
+        contributions.iter().map(each).collect::<Vec<_>>().join(", ")
+    } else {
+        String::new()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::rate::Point;
-use super::rows::{JobRow, WorkerRow, plain};
+use super::rows::{JobRow, WorkerRow, plain, week};
 use super::unit_map::UnitMap;
 use crate::cluster::protocol::v1;
 use crate::report::job_name;
@@ -113,6 +113,8 @@ pub(super) struct Screen {
     pub(super) online: u32,
     pub(super) jobs: Vec<JobRow>,
     pub(super) workers: Vec<WorkerRow>,
+    /// What each owner has counted this week, in words.
+    pub(super) week: String,
     /// The unit map of the job that was selected when the map arrived.
     map: Option<UnitMap>,
     /// A job and its progress over time.
@@ -144,6 +146,7 @@ impl Screen {
             online: 0,
             jobs: Vec::new(),
             workers: Vec::new(),
+            week: String::new(),
             map: None,
             history: Default::default(),
             events: VecDeque::new(),
@@ -162,6 +165,7 @@ impl Screen {
         match input {
             Input::Status(status) => self.take_status(*status, at_ms),
             Input::Workers(answer) => {
+                self.week = week(&answer.contributions);
                 self.workers = answer.workers.into_iter().map(WorkerRow::new).collect();
                 self.workers.sort_by(|a, b| a.name.cmp(&b.name));
                 self.repair_selection();

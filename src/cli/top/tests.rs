@@ -1,14 +1,17 @@
 //! Compares the screen with recorded ones in `tests/screens/`. To record them again:
 //! NQUEENS_RECORD_SCREENS=1 cargo test --lib top.
 
+mod picture;
+
 use std::fs;
 use std::path::PathBuf;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier};
+use ratatui::style::Color;
 
+use self::picture::svg;
 use super::draw::draw;
 use super::rate::Point;
 use super::screen::{Action, Command, Input, Key, Message, Screen};
@@ -97,8 +100,15 @@ fn workers() -> v1::WorkersResponse {
     };
     let draining =
         v1::WorkerStatus { draining: true, held: 1, ..worker("laptop", "scalar", "cpu") };
+    let week = |owner: &str, units, counting_s| v1::Contribution {
+        owner: owner.into(),
+        workers: 1,
+        units,
+        counting_s,
+    };
     v1::WorkersResponse {
         workers: vec![quarantined, hot, worker("worker-1", "avx512", "cpu"), draining],
+        contributions: vec![week("anna", 1_200, 5_400.0), week("ben", 60, 1_800.0)],
     }
 }
 
@@ -147,10 +157,10 @@ fn event(number: u64, level: v1::EventLevel, job: &[u8], text: &str) -> v1::Even
 fn events() -> Vec<v1::Event> {
     use v1::EventLevel::{Error, Info, Warning};
     vec![
-        event(1, Info, &[], "worker-1 is here"),
-        event(2, Info, &[0xa9; 16], "count of 21 queens is submitted"),
-        event(3, Warning, &[0xb1; 16], "unit 7 is set aside"),
-        event(4, Error, &[], "worker-3 is in quarantine: its result for unit 3 is wrong"),
+        event(1, Info, &[], "Worker worker-1 joined from 127.0.0.1"),
+        event(2, Info, &[0xa9; 16], "Count of 21 queens submitted by local-operator, 1 500 units"),
+        event(3, Warning, &[0xb1; 16], "Unit 7 set aside: a device failed: out of memory"),
+        event(4, Error, &[], "Worker worker-3 put in quarantine: its result for unit 3 is wrong"),
     ]
 }
 
@@ -206,6 +216,38 @@ fn the_screen_shows_jobs_workers_units_rate_and_log() {
     assert_screen("usual", &screen(true), (80, 24), 2_000);
     assert_screen("small", &screen(true), (80, 14), 2_000);
     assert_screen("tiny", &screen(true), (39, 8), 2_000);
+}
+
+#[test]
+fn percentages_and_times_left_are_whole_at_110_columns() {
+    let mut response = status();
+    let verifying = count(0xe5, 8, v1::JobState::Running, [30, 30, 10]);
+    response.jobs.push(v1::JobStatus { checks_due: 9, ..verifying });
+    let mut screen = screen(true);
+    screen.update(Input::Status(Box::new(response)), 0);
+    assert_screen("columns", &screen, (110, 32), 2_000);
+    for width in [80, 110] {
+        let shown = text(&drawn(&screen, (width, 32), 0));
+        for row in [
+            "a9a9a9a9   46.0 %  about 1 min 05 s left      count of 21",
+            "e5e5e5e5  100.0 %  verifying (9 checks left)  count of 8",
+            "c3c3c3c3   19.4 %  running                    first solution",
+            "b1b1b1b1   12.5 %  paused                     count of 20",
+        ] {
+            assert!(shown.contains(row), "{row}\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_of_zero_is_shown_as_such() {
+    let mut screen = screen(true);
+    let point = |k: u64| Point { at_ms: NOW_MS - 60_000 + 6_000 * k, done: 700 };
+    let points = (11..20).map(point).collect();
+    press(&mut screen, &[Key::Down, Key::Down]);
+    screen.update(Input::History { job: "b1".repeat(16), points }, 0);
+    let shown = text(&drawn(&screen, (120, 32), 0));
+    assert!(shown.contains("Rate, 0 units/s"), "{shown}");
 }
 
 #[test]
@@ -347,7 +389,7 @@ fn the_selection_is_kept_while_the_tables_change() {
 fn the_list_of_workers_scrolls_with_the_selection() {
     let mut screen = screen(true);
     let many = (0..200).map(|k| worker(&format!("worker-{k:03}"), "avx2", "cpu")).collect();
-    screen.update(Input::Workers(v1::WorkersResponse { workers: many }), 0);
+    screen.update(Input::Workers(v1::WorkersResponse { workers: many, ..Default::default() }), 0);
     press(&mut screen, &[Key::OtherTable, Key::Last]);
     assert_screen("many", &screen, (100, 40), 0);
 }
@@ -359,7 +401,17 @@ fn control_characters_in_text_do_not_change_the_layout() {
     let mut screen = screen(true);
     let mut hostile = worker("evil", evil, evil);
     hostile.quarantined = evil.into();
-    screen.update(Input::Workers(v1::WorkersResponse { workers: vec![hostile] }), 0);
+    screen.update(
+        Input::Workers(v1::WorkersResponse {
+            workers: vec![hostile],
+            contributions: vec![v1::Contribution {
+                owner: evil.into(),
+                counting_s: 1.0,
+                ..Default::default()
+            }],
+        }),
+        0,
+    );
     screen.update(Input::Events(vec![event(9, v1::EventLevel::Info, &[1], evil)]), 0);
     let mut response = status();
     response.trouble = evil.into();
@@ -405,59 +457,4 @@ fn a_screen_of_any_size_can_be_drawn() {
 #[test]
 fn the_picture_in_the_documentation_is_up_to_date() {
     assert_recorded("docs/images/top.svg", &svg(&drawn(&screen(true), (120, 32), 2_000)));
-}
-
-/// Returns a drawing of a terminal.
-fn svg(buffer: &Buffer) -> String {
-    const CELL: (f64, f64) = (8.0, 17.0);
-    let colour = |colour: Color| match colour {
-        Color::Red => "#f47067",
-        Color::Green => "#57ab5a",
-        Color::Yellow => "#c69026",
-        Color::Blue => "#539bf5",
-        Color::Cyan => "#39c5cf",
-        Color::DarkGray => "#768390",
-        _ => "#d5dbe1",
-    };
-    let (width, height) = (buffer.area.width, buffer.area.height);
-    let (w, h) = (f64::from(width) * CELL.0 + 16.0, f64::from(height) * CELL.1 + 16.0);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\">\
-         <title>nqueens top</title><rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#1c2128\"/>\
-         <g font-family=\"monospace\" font-size=\"13\" xml:space=\"preserve\">\n"
-    );
-    for y in 0..height {
-        // Adjacent cells of one style are one text element.
-        let style = |x: u16| (buffer[(x, y)].fg, buffer[(x, y)].modifier);
-        let mut x = 0;
-        while x < width {
-            let begin = x;
-            while x < width && style(x) == style(begin) {
-                x += 1;
-            }
-            let run: String = (begin..x).map(|x| buffer[(x, y)].symbol()).collect();
-            let (fg, modifier) = style(begin);
-            if run.trim().is_empty() {
-                continue;
-            }
-            let bold = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
-            let left = 8.0 + f64::from(begin) * CELL.0;
-            let top = 8.0 + f64::from(y) * CELL.1;
-            let length = f64::from(x - begin) * CELL.0;
-            let mut ink = colour(fg);
-            if modifier.contains(Modifier::REVERSED) {
-                out += &format!(
-                    "<rect x=\"{left}\" y=\"{top}\" width=\"{length}\" height=\"{}\" fill=\"{ink}\"/>",
-                    CELL.1
-                );
-                ink = "#1c2128";
-            }
-            let run = run.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            out += &format!(
-                "<text x=\"{left}\" y=\"{}\" textLength=\"{length}\" fill=\"{ink}\"{bold}>{run}</text>\n",
-                top + 13.0
-            );
-        }
-    }
-    out + "</g></svg>\n"
 }

@@ -51,6 +51,13 @@ pub struct JobProgress {
     pub checking_s: f64,
 }
 
+impl JobProgress {
+    /// Returns whether units are leased for counting.
+    pub const fn is_counted(&self) -> bool {
+        self.done + self.open + self.poisoned < self.units
+    }
+}
+
 /// A source's contribution to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceShare {

@@ -14,6 +14,7 @@ use super::arbiter::{self, Assigned};
 use super::calls::WaitingCalls;
 use super::clock::MonotonicClock;
 use super::commands::{ActorHandle, ReplySender, Request, Unavailable};
+use super::contributions::Contributions;
 use super::disputes::{Disputes, describe_dispute};
 use super::event_log::OperatorEvent;
 use super::job_info::{self, Jobs};
@@ -131,6 +132,7 @@ pub(super) struct CampaignActor {
     pub(super) campaign: Campaign,
     pub(super) jobs: Jobs,
     pub(super) timelines: Timelines,
+    pub(super) contributions: Contributions,
     pub(super) workers: WorkerDirectory,
     pub(super) disputes: Disputes,
     /// The pending long-poll calls.
@@ -155,6 +157,7 @@ impl CampaignActor {
             key,
             jobs: Jobs::new(),
             timelines: Timelines::default(),
+            contributions: Contributions::default(),
             workers: WorkerDirectory::default(),
             disputes: Disputes::new(arbiter),
             calls,
@@ -193,8 +196,9 @@ impl CampaignActor {
         // than 2^20 leases per millisecond.
         self.opened_ms = now_ms();
         self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
-        let LoadedLedger { jobs, histories, operator_events } =
+        let LoadedLedger { jobs, histories, contributions, operator_events } =
             replay::load(&mut file, &mut self.campaign)?;
+        self.contributions = contributions;
         self.jobs = jobs;
         self.timelines.replace_histories(histories);
         self.disputes.reset();
@@ -397,6 +401,7 @@ impl CampaignActor {
     /// Applies an event that is in the ledger.
     fn apply(&mut self, event: &CampaignEvent) {
         self.campaign.apply(event);
+        self.contributions.record(event, now_ms());
         self.observers.applied(event, &self.campaign, &self.jobs);
         self.disputes.update(event);
         job_info::update(&mut self.jobs, event);

@@ -7,6 +7,7 @@ use super::now_ms;
 use crate::cluster::campaign::{JobState, UnitId};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
+use crate::report::counted;
 
 /// The maximum number of events. Older ones are dropped.
 const MOST_EVENTS: usize = 1024;
@@ -36,15 +37,28 @@ impl OperatorEvent {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
     }
 
-    /// Creates the event of a submission.
-    pub(super) fn job_submitted(job: JobHash, text: &str, submitter: &str) -> Self {
-        let text = format!("job {job} is submitted{}: {text}", by(submitter));
+    /// Creates the event of a submission of a job with this title. Only counts have units.
+    pub(super) fn job_submitted(
+        job: JobHash,
+        title: &str,
+        submitter: &str,
+        units: Option<u64>,
+    ) -> Self {
+        let units = units.map(|units| format!(", {}", counted(units.into(), "unit")));
+        let text = format!(
+            "{} submitted{}{}",
+            capitalised(title),
+            by(submitter),
+            units.unwrap_or_default()
+        );
         Self::info(EventKind::Submitted, text).of_job(job)
     }
 
-    /// Creates the event of a job that entered a state, requested by `who` if that is not empty.
-    pub(super) fn job_state(job: JobHash, state: JobState, who: &str) -> Self {
-        let text = format!("job {job} is {}{}", state.name(), by(who));
+    /// Creates the event of a job with this title that entered a state, requested by `who` if that
+    /// is not empty.
+    pub(super) fn job_state(job: JobHash, title: &str, state: JobState, who: &str) -> Self {
+        let state_words = if state == JobState::Running { "resumed" } else { state.name() };
+        let text = format!("{} {state_words}{}", capitalised(title), by(who));
         let event = match state {
             JobState::Finished => Self::info(EventKind::Finished, text),
             JobState::Disputed => Self::error(EventKind::Disputed, text),
@@ -55,27 +69,33 @@ impl OperatorEvent {
         event.of_job(job)
     }
 
+    /// Adds the outcome of a job: "Count of 8 queens finished: 92 solutions".
+    pub(super) fn with_outcome(self, outcome: &str) -> Self {
+        let text = format!("{}: {outcome}", self.text);
+        Self { text, ..self }
+    }
+
     /// Creates the event of a unit that was set aside.
     pub(super) fn unit_poisoned(unit: UnitId, reason: &str) -> Self {
-        let text = format!("{unit} is set aside: {reason}");
+        let text = format!("Unit {} set aside: {reason}", unit.unit);
         Self::error(EventKind::Poisoned, text).of_job(unit.job)
     }
 
     /// Creates the event of a quarantine.
     pub(super) fn worker_quarantined(worker: &str, reason: &str) -> Self {
-        let text = format!("worker {worker} is in quarantine: {reason}");
+        let text = format!("Worker {worker} put in quarantine: {reason}");
         Self::error(EventKind::Quarantined, text).of_worker(worker)
     }
 
     /// Creates the event of a release from quarantine.
     pub(super) fn worker_released(worker: &str, who: &str) -> Self {
-        let text = format!("worker {worker} is released from quarantine{}", by(who));
+        let text = format!("Worker {worker} released from quarantine{}", by(who));
         Self::info(EventKind::Released, text).of_worker(worker)
     }
 
     /// Creates the event of a worker that was drained.
     pub(super) fn worker_drained(worker: &str, who: &str) -> Self {
-        let text = format!("worker {worker} is drained and gets no more work{}", by(who));
+        let text = format!("Worker {worker} drained{}: it gets no more units", by(who));
         Self::info(EventKind::Draining, text).of_worker(worker)
     }
 
@@ -90,9 +110,15 @@ impl OperatorEvent {
     }
 }
 
-/// Returns ", by anna", or an empty text if nobody is named.
+/// Returns " by anna", or an empty text if nobody is named.
 fn by(who: &str) -> String {
-    if who.is_empty() { String::new() } else { format!(", by {who}") }
+    if who.is_empty() { String::new() } else { format!(" by {who}") }
+}
+
+/// Returns a title as the beginning of a sentence: "Count of 8 queens".
+fn capitalised(title: &str) -> String {
+    let mut letters = title.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The latest events. Clones are cheap and share the events.
@@ -154,6 +180,47 @@ impl EventLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_plain_sentences() {
+        let (job, title) = (JobHash::from_bytes([7; 16]), "count of 19 queens");
+        let state = |state, who| OperatorEvent::job_state(job, title, state, who);
+        for (event, text) in [
+            (
+                OperatorEvent::job_submitted(job, title, "operator", Some(64)),
+                "Count of 19 queens submitted by operator, 64 units",
+            ),
+            (
+                OperatorEvent::job_submitted(job, "first solution of 62 queens", "", None),
+                "First solution of 62 queens submitted",
+            ),
+            (state(JobState::Paused, "anna"), "Count of 19 queens paused by anna"),
+            (state(JobState::Running, "anna"), "Count of 19 queens resumed by anna"),
+            (state(JobState::Cancelled, ""), "Count of 19 queens cancelled"),
+            (
+                state(JobState::Finished, "").with_outcome("4 968 057 848 solutions"),
+                "Count of 19 queens finished: 4 968 057 848 solutions",
+            ),
+            (
+                OperatorEvent::unit_poisoned(UnitId { job, unit: 7 }, "out of memory"),
+                "Unit 7 set aside: out of memory",
+            ),
+            (
+                OperatorEvent::worker_quarantined("w1", "its result for unit 3 is wrong"),
+                "Worker w1 put in quarantine: its result for unit 3 is wrong",
+            ),
+            (
+                OperatorEvent::worker_released("w1", "anna"),
+                "Worker w1 released from quarantine by anna",
+            ),
+            (
+                OperatorEvent::worker_drained("w1", "anna"),
+                "Worker w1 drained by anna: it gets no more units",
+            ),
+        ] {
+            assert_eq!(event.text, text);
+        }
+    }
 
     #[test]
     fn the_latest_events_are_kept_and_each_is_returned_once() {

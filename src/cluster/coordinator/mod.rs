@@ -23,6 +23,7 @@ mod calls;
 mod clock;
 mod commands;
 mod connection;
+mod contributions;
 mod disputes;
 mod event_log;
 mod history;

@@ -13,6 +13,7 @@ use super::notifier::{Notification, NotificationKind, Notifier};
 use crate::cluster::campaign::{Campaign, CampaignEvent, JobState, ResultVerdict, UnitId};
 use crate::cluster::protocol::v1::{Device, EventKind, EventLevel};
 use crate::decomposition::{Job, JobHash};
+use crate::report::{count_title, counted};
 
 /// The observers of a campaign.
 pub(super) struct Observers {
@@ -49,7 +50,7 @@ impl Observers {
         for (at_ms, event) in past {
             self.event_log.add_at(at_ms, event);
         }
-        self.event_log.add(OperatorEvent::info(EventKind::Started, "the coordinator has started"));
+        self.event_log.add(OperatorEvent::info(EventKind::Started, "Coordinator started"));
     }
 
     /// Sets the name of the person who requested the operation that begins now, or `None` when it
@@ -64,7 +65,12 @@ impl Observers {
             CampaignEvent::JobState { job, state } => {
                 tracing::info!(%job, state = state.name(), "the state of a job has changed");
                 let by = self.requested_by.take().unwrap_or_default();
-                self.event_log.add(OperatorEvent::job_state(*job, *state, &by));
+                let title = job_title(jobs, job);
+                let changed = OperatorEvent::job_state(*job, &title, *state, &by);
+                self.event_log.add(match outcome(campaign, job, *state) {
+                    Some(outcome) => changed.with_outcome(&outcome),
+                    None => changed,
+                });
                 if *state == JobState::Disputed {
                     let dispute = describe_dispute(campaign, jobs, job);
                     let text = format!("job {job} is disputed: {dispute}");
@@ -115,7 +121,8 @@ impl Observers {
             }
         }
         for (job, results) in voided {
-            let text = format!("results of job {job} taken back, to be counted again: {results}");
+            let text =
+                format!("{} taken back: to be counted again", counted(results.into(), "result"));
             self.event_log.add(OperatorEvent::warning(EventKind::Voided, text).of_job(job));
         }
     }
@@ -124,7 +131,8 @@ impl Observers {
     pub(super) fn job_submitted(&self, job: &Job, units: u64, priority: i32, submitter: &str) {
         let hash = job.hash();
         tracing::info!(job = %hash, units, priority, submitter, text = %job, "a job is submitted");
-        self.event_log.add(OperatorEvent::job_submitted(hash, &job.to_string(), submitter));
+        let title = count_title(job.problem());
+        self.event_log.add(OperatorEvent::job_submitted(hash, &title, submitter, Some(units)));
     }
 
     /// Observes that a worker was drained.
@@ -140,7 +148,10 @@ impl Observers {
     /// Observes a result that differs from the one in force.
     pub(super) fn results_differ(&self, worker: &str, unit: UnitId) {
         tracing::warn!(worker, %unit, "two results differ");
-        let text = format!("{worker} reports another result for {unit}; the arbiter will decide");
+        let text = format!(
+            "Worker {worker} reports another result for unit {}; the arbiter will decide",
+            unit.unit
+        );
         let conflict = OperatorEvent::warning(EventKind::Conflict, text);
         self.event_log.add(conflict.of_job(unit.job).of_worker(worker));
     }
@@ -154,14 +165,15 @@ impl Observers {
     pub(super) fn dispute_exhausted(&self, job: JobHash, dispute: &str) {
         let text = format!("job {job} stays disputed: {dispute}");
         tracing::error!("{text}");
-        self.event_log.add(OperatorEvent::error(EventKind::Disputed, text.clone()).of_job(job));
+        let disputed = format!("The total stays disputed: {dispute}");
+        self.event_log.add(OperatorEvent::error(EventKind::Disputed, disputed).of_job(job));
         self.notify(NotificationKind::Disputed, Some(job), None, text);
     }
 
     /// Observes that a worker could not count a unit.
     pub(super) fn unit_failed(&self, worker: &str, unit: UnitId, reason: &str) {
         tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
-        let text = format!("worker {worker} could not count {unit}: {reason}");
+        let text = format!("Worker {worker} could not count unit {}: {reason}", unit.unit);
         let failed = OperatorEvent::warning(EventKind::Failed, text);
         self.event_log.add(failed.of_job(unit.job).of_worker(worker));
     }
@@ -173,23 +185,23 @@ impl Observers {
 
     /// Observes a worker that is new, or that has returned after it was silent.
     pub(super) fn worker_joined(&self, worker: &str, address: &str, again: bool) {
-        let verb = if again { "has returned" } else { "has joined" };
-        let text = format!("worker {worker} {verb}, from {address}");
+        let verb = if again { "returned" } else { "joined" };
+        let text = format!("Worker {worker} {verb} from {address}");
         self.event_log.add(OperatorEvent::info(EventKind::Joined, text).of_worker(worker));
     }
 
     /// Observes a device that failed.
     pub(super) fn device_failed(&self, worker: &str, device: &Device) {
-        let text = format!("{} of worker {worker} has failed: {}", device.id, device.fault);
+        let text = format!("Device {} of worker {worker} failed: {}", device.id, device.fault);
         self.event_log.add(OperatorEvent::warning(EventKind::Failed, text).of_worker(worker));
     }
 
     /// Observes a worker that has not synced for the lifetime of a lease.
     pub(super) fn worker_silent(&self, worker: &str, was_draining: bool) {
         let (level, text) = if was_draining {
-            (EventLevel::Info, format!("worker {worker} has left"))
+            (EventLevel::Info, format!("Worker {worker} left"))
         } else {
-            (EventLevel::Warning, format!("worker {worker} is silent"))
+            (EventLevel::Warning, format!("Worker {worker} is silent"))
         };
         let silent = OperatorEvent { level, ..OperatorEvent::info(EventKind::Silent, text) };
         self.event_log.add(silent.of_worker(worker));
@@ -204,7 +216,7 @@ impl Observers {
 
     /// Observes that the ledger can be written again.
     pub(super) fn ledger_recovered(&self) {
-        const TEXT: &str = "the ledger can be written again";
+        const TEXT: &str = "The ledger can be written again";
         tracing::info!("{TEXT}");
         self.event_log.add(OperatorEvent::info(EventKind::Trouble, TEXT));
     }
@@ -231,4 +243,15 @@ impl Observers {
     ) {
         self.metrics.sample(campaign, has_trouble, steady_ms, lease_ms);
     }
+}
+
+/// Returns a job in words.
+fn job_title(jobs: &Jobs, job: &JobHash) -> String {
+    jobs.get(job).map_or_else(|| format!("job {job}"), |info| count_title(info.job.problem()))
+}
+
+/// Returns the number of solutions of a job that is finished: "92 solutions".
+pub(super) fn outcome(campaign: &Campaign, job: &JobHash, state: JobState) -> Option<String> {
+    let progress = campaign.progress(job).filter(|_| state == JobState::Finished)?;
+    Some(counted(progress.total.solutions().ok()?, "solution"))
 }

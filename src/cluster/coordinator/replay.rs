@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::contributions::Contributions;
 use super::event_log::OperatorEvent;
 use super::history::History;
 use super::job_info::{JobInfo, Jobs};
 use super::ledger_entries::{recount_event, spot_check_event, state, unit_done_event};
+use super::observers::outcome;
 use crate::cluster::campaign::{Campaign, CampaignEvent, JobState, UnitId};
 use crate::cluster::ledger::{
     CampaignFile, JobRecord, JobSubmitted, LedgerError, Loaded, UnitReason, WorkerDrained,
@@ -13,12 +15,14 @@ use crate::cluster::ledger::{
 };
 use crate::decomposition::{Job, JobHash};
 use crate::oeis;
+use crate::report::count_title;
 
 /// The content of a ledger besides the campaign.
 #[derive(Default)]
 pub(super) struct LoadedLedger {
     pub(super) jobs: Jobs,
     pub(super) histories: HashMap<JobHash, History>,
+    pub(super) contributions: Contributions,
     /// Operator events with their times, in ms since 1970, in chronological order.
     pub(super) operator_events: Vec<(u64, OperatorEvent)>,
 }
@@ -47,8 +51,8 @@ struct Replay<'a> {
     campaign: &'a mut Campaign,
     loaded: LoadedLedger,
     times: HashMap<JobHash, Times>,
-    /// The final states of the jobs.
-    states: Vec<(JobHash, JobState)>,
+    /// The final states of the jobs, with their times in ms since 1970 and the titles of the jobs.
+    states: Vec<(JobHash, JobState, u64, String)>,
 }
 
 impl Replay<'_> {
@@ -63,7 +67,10 @@ impl Replay<'_> {
                 if let Some(times) = self.times.get_mut(&done.job) {
                     times.done.push(done.at_ms);
                 }
-                self.campaign.apply(&unit_done_event(done));
+                let at_ms = done.at_ms;
+                let event = unit_done_event(done);
+                self.loaded.contributions.record(&event, at_ms);
+                self.campaign.apply(&event);
             }
             Loaded::Recount(recount) => {
                 if let Some(times) = self.times.get_mut(&recount.job).filter(|_| recount.agrees) {
@@ -109,25 +116,34 @@ impl Replay<'_> {
         let submitted =
             CampaignEvent::JobSubmitted { job: hash, units, priority, at_ms, published };
         self.campaign.apply(&submitted);
+        let title = job.as_ref().map_or_else(|| text.clone(), |job| count_title(job.problem()));
         let state = state(record.phase);
-        self.states.push((hash, state));
         self.times.insert(hash, Times { submitted_ms: at_ms, ..Times::default() });
-        self.add_event(at_ms, OperatorEvent::job_submitted(hash, &text, &submitter));
+        self.add_event(at_ms, OperatorEvent::job_submitted(hash, &title, &submitter, Some(units)));
         // A finished job loses no results to quarantines that come later, so finish it first.
         if state == JobState::Finished {
             self.campaign.apply(&CampaignEvent::JobState { job: hash, state });
         }
-        if state != JobState::Running {
-            self.add_event(record.phase_ms, OperatorEvent::job_state(hash, state, ""));
-        }
+        self.states.push((hash, state, record.phase_ms, title));
         if let Some(job) = job {
             self.loaded.jobs.insert(hash, JobInfo::new(job, submitter, record.phase_ms));
         }
     }
 
     fn finish(mut self) -> LoadedLedger {
-        for (job, state) in self.states {
+        for (job, state, at_ms, title) in std::mem::take(&mut self.states) {
             self.campaign.apply(&CampaignEvent::JobState { job, state });
+            if state != JobState::Running {
+                let entered = OperatorEvent::job_state(job, &title, state, "");
+                let outcome = outcome(self.campaign, &job, state);
+                self.add_event(
+                    at_ms,
+                    match outcome {
+                        Some(outcome) => entered.with_outcome(&outcome),
+                        None => entered,
+                    },
+                );
+            }
         }
         let history = |(job, times): (JobHash, Times)| {
             (job, History::from_ledger(times.submitted_ms, times.done, times.verified))

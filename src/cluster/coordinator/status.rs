@@ -87,8 +87,7 @@ impl CampaignActor {
         notes.truncate(MOST_NOTES);
         notes.iter_mut().for_each(|note| truncate(note, MOST_NOTE_LETTERS));
         let steady_ms = self.clock.now_ms();
-        let (done, open) = (progress.done, progress.units - progress.done);
-        let left = || self.timelines.left(&job, steady_ms, done, open);
+        let left = || self.timelines.left(&job, steady_ms, progress);
         v1::JobStatus {
             job: job.to_bytes().into(),
             text: info.job.to_string(),
@@ -105,7 +104,7 @@ impl CampaignActor {
             checks_due: progress.checks_due,
             disputes: progress.disputes,
             total: Some((&progress.total).into()),
-            units_per_s: self.timelines.units_per_s(&job, steady_ms, done),
+            units_per_s: self.timelines.units_per_s(&job, steady_ms, progress.done),
             counting_s: progress.counting_s,
             checking_s: progress.checking_s,
             spot_checked: progress.spot_checked,
@@ -207,7 +206,8 @@ impl CampaignActor {
                 confirmed,
             })
         });
-        v1::WorkersResponse { workers: workers.collect() }
+        let workers = workers.collect();
+        v1::WorkersResponse { workers, contributions: self.contributions.of_week(now_ms) }
     }
 }
 

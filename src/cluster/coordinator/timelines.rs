@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::history::{History, HistorySample};
 use super::now_ms;
 use super::throughput::Throughput;
-use crate::cluster::campaign::{Campaign, JobState};
+use crate::cluster::campaign::{Campaign, JobProgress, JobState};
 use crate::cluster::protocol::v1::TimeLeft;
 use crate::decomposition::JobHash;
 
@@ -33,7 +33,8 @@ impl Timelines {
         for job in campaign.jobs() {
             let Some(progress) = campaign.progress(&job) else { continue };
             if progress.state.is_counted() {
-                self.throughputs.entry(job).or_default().observe(steady_ms, progress.done);
+                let throughput = self.throughputs.entry(job).or_default();
+                throughput.observe(steady_ms, progress.done, progress.is_counted());
             }
             if matches!(progress.state, JobState::Running | JobState::Paused | JobState::Disputed) {
                 let point = HistorySample {
@@ -51,15 +52,15 @@ impl Timelines {
         self.histories.get(job).map(|history| history.after(after_ms)).unwrap_or_default()
     }
 
-    /// Estimates the time that `units` more units of a job will take, when `done` are counted.
+    /// Estimates the time until all units of a job are counted.
     pub(super) fn left(
         &self,
         job: &JobHash,
         steady_ms: u64,
-        done: u64,
-        units: u64,
+        progress: &JobProgress,
     ) -> Option<TimeLeft> {
-        self.throughputs.get(job)?.left(steady_ms, done, units)
+        let JobProgress { done, units, .. } = *progress;
+        self.throughputs.get(job)?.left(steady_ms, done, units - done, progress.is_counted())
     }
 
     /// Returns the average number of units of a job per second in the last minutes.

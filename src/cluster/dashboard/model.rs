@@ -12,7 +12,7 @@ use crate::report::{JobReport, ProofReport};
 /// The number of log lines that a newly connected browser gets.
 const MOST_LINES: usize = 300;
 
-/// Items by kind ("job", "proof", "worker", "coordinator") and name.
+/// Items by kind ("job", "proof", "worker", "contribution", "coordinator") and name.
 type Items = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
 /// A status update from the coordinator.
@@ -43,13 +43,16 @@ pub(super) fn job_report(status: v1::JobStatus, now_ms: u64) -> Value {
     let report = JobReport::new(status, now_ms);
     let mut value = titled(&report, report.title(), report.sentence());
     value["assurance_sentence"] = report.assurance_sentence().into();
+    value["state_sentence"] = report.state_sentence().into();
     value
 }
 
 /// Returns the report of a proof, as `nqueens status --json` prints it, with its title.
 pub(super) fn proof_report(status: v1::ProofStatus, now_ms: u64) -> Value {
     let report = ProofReport::new(status, now_ms);
-    titled(&report, report.title(), None)
+    let mut value = titled(&report, report.title(), None);
+    value["state_sentence"] = report.state.into();
+    value
 }
 
 fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> Value {
@@ -108,6 +111,10 @@ fn worker(worker: v1::WorkerStatus) -> Value {
     })
 }
 
+fn contribution(each: &v1::Contribution) -> Value {
+    json!({ "workers": each.workers, "units": each.units, "counting_s": each.counting_s })
+}
+
 fn line(event: &v1::Event) -> Value {
     let level = match event.level() {
         v1::EventLevel::Warning => "warning",
@@ -124,9 +131,10 @@ impl Update {
     /// Creates an update from the coordinator's answers.
     pub(super) fn new(
         status: v1::StatusResponse,
-        workers: Vec<v1::WorkerStatus>,
+        workers: v1::WorkersResponse,
         lines: Vec<v1::Event>,
     ) -> Self {
+        let v1::WorkersResponse { workers, contributions } = workers;
         let now_ms = status.now_ms;
         let coordinator = json!({
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
@@ -134,7 +142,10 @@ impl Update {
         let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, now_ms)));
         let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, now_ms)));
         let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
+        let contributions =
+            contributions.iter().map(|each| (each.owner.clone(), contribution(each)));
         let items = Items::from([
+            ("contribution", contributions.collect()),
             ("coordinator", BTreeMap::from([(String::new(), coordinator)])),
             ("job", jobs.collect()),
             ("proof", proofs.collect()),
@@ -228,7 +239,15 @@ mod tests {
             ..Default::default()
         };
         let events = events.map(|number| v1::Event { number, ..Default::default() });
-        Update::new(status, workers.iter().map(worker).collect(), events.collect())
+        let contribution = |&(name, _): &(&str, u64)| v1::Contribution {
+            owner: name.to_owned(),
+            ..Default::default()
+        };
+        let workers = v1::WorkersResponse {
+            workers: workers.iter().map(worker).collect(),
+            contributions: workers.iter().map(contribution).collect(),
+        };
+        Update::new(status, workers, events.collect())
     }
 
     /// Applies a message as a browser does.
@@ -256,12 +275,13 @@ mod tests {
         assert_eq!(model.apply(update(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
         let next = model.apply(update(&[(1, 7)], &[], 3..5)).expect("a change");
         assert_eq!(next["set"].as_object().map(Map::len), Some(1));
+        assert_eq!(first["set"]["job"]["0101"]["state_sentence"], "unknown");
         let job = &next["set"]["job"]["0101"];
         assert_eq!((&job["units_done"], &job["by"]), (&json!(7), &json!([])));
         assert_eq!((&job["submitted_ms"], &job["state_ms"]), (&json!(0), &json!(0)));
         assert_eq!(
             (&next["gone"], next["log"][0]["number"].as_u64()),
-            (&json!({ "worker": ["w"] }), Some(4))
+            (&json!({ "contribution": ["w"], "worker": ["w"] }), Some(4))
         );
     }
 
@@ -274,7 +294,7 @@ mod tests {
             ),
         ) {
             let mut model = Model::default();
-            let mut known = json!({ "coordinator": {}, "job": {}, "proof": {}, "worker": {} });
+            let mut known = json!({ "contribution": {}, "coordinator": {}, "job": {}, "proof": {}, "worker": {} });
             for (jobs, workers) in updates {
                 let jobs: Vec<(u8, u64)> = jobs.into_iter().collect();
                 let workers: Vec<(&str, u64)> = workers.iter().map(|name| (&name[..], 0)).collect();

@@ -80,11 +80,8 @@ impl Source for App {
         let mut operations = self.operations();
         let status =
             operations.status(request_for(v1::StatusRequest::default(), &user)).await?.into_inner();
-        let workers = operations
-            .workers(request_for(v1::WorkersRequest {}, &user))
-            .await?
-            .into_inner()
-            .workers;
+        let workers =
+            operations.workers(request_for(v1::WorkersRequest {}, &user)).await?.into_inner();
         let events =
             operations.events(request_for(v1::EventsRequest { after }, &user)).await?.into_inner();
         Ok(Update::new(status, workers, events.events))
@@ -101,6 +98,7 @@ type Shared = State<Arc<App>>;
 pub(super) fn router(app: Arc<App>, play: Option<PlayFiles>) -> Router {
     const HTML: &str = "text/html; charset=utf-8";
     const SCRIPT: &str = "text/javascript; charset=utf-8";
+    let has_play = play.is_some();
     let sign_in_page = || async { file(HTML, include_str!("page/sign-in.html")) };
     let public = Router::new()
         .route("/sign-in", get(sign_in_page).post(sign_in))
@@ -118,7 +116,7 @@ pub(super) fn router(app: Arc<App>, play: Option<PlayFiles>) -> Router {
         .route("/elements.js", get(|| async { file(SCRIPT, include_str!("page/elements.js")) }))
         .route("/format.js", get(|| async { file(SCRIPT, include_str!("page/format.js")) }))
         .route("/pictures.js", get(|| async { file(SCRIPT, include_str!("page/pictures.js")) }))
-        .route("/api/me", get(me))
+        .route("/api/me", get(move |user| me(user, has_play)))
         .route(LIVE, get(events))
         .route("/api/jobs/{job}", get(report))
         .route("/api/jobs/{job}/map/{version}", get(map))
@@ -267,10 +265,12 @@ async fn has_session(State(app): Shared, headers: HeaderMap) -> Response {
     json_response(&json!({ "known": app.authenticator.user(&headers, now_ms()).is_ok() }))
 }
 
-async fn me(Extension(user): Extension<User>) -> Response {
+/// Returns the user, and whether there is a page to play with.
+async fn me(Extension(user): Extension<User>, has_play: bool) -> Response {
     let operator = user.may(Action::Control);
     json_response(&json!({
         "name": user.name, "role": user.role, "may_control": operator, "until_ms": user.until_ms,
+        "has_play": has_play,
     }))
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{JobReport, Share};
+use crate::board::Problem;
 use crate::report::format::{counted, grouped, percent, plural, predicted, rounded, time};
 use crate::report::published::Published;
 
@@ -22,18 +23,22 @@ impl Share {
 impl JobReport {
     /// Returns the job in words: "count of 14 queens, 2 placed".
     pub fn title(&self) -> String {
-        let noun = match self.piece {
-            "superqueen" => "superqueen",
-            "toroidal" => "toroidal queen",
-            piece => piece,
-        };
-        let mut title = format!("count of {} {}", self.n, plural(self.n as u128, noun));
-        for (squares, word) in [(&self.placed, "placed"), (&self.blocked, "blocked")] {
-            if !squares.is_empty() {
-                let _ = write!(title, ", {} {word}", squares.len());
-            }
+        title(self.n, self.piece, [self.placed.len(), self.blocked.len()])
+    }
+
+    /// Returns whether every unit is counted and only checks are left.
+    pub fn is_verifying(&self) -> bool {
+        self.state == "running" && self.units > 0 && self.units_done == self.units
+    }
+
+    /// Returns the state in words: "running", or "verifying (9 checks left)" once every unit is
+    /// counted.
+    pub fn state_sentence(&self) -> String {
+        match (self.is_verifying(), self.recounts_due) {
+            (false, _) => self.state.to_owned(),
+            (true, 0) => "verifying".to_owned(),
+            (true, due) => format!("verifying ({} left)", counted(due.into(), "check")),
         }
-        title
     }
 
     /// Returns the comparison with the published value in words, once the solutions are known.
@@ -55,9 +60,9 @@ impl JobReport {
             };
         }
         if let Some(solutions) = &self.solutions {
-            let due = if self.state == "running" { format!(", {due}") } else { String::new() };
             let noun = if solutions == "1" { "solution" } else { "solutions" };
-            return format!("{solutions} {noun}{due}");
+            let verifying = self.is_verifying().then(|| format!(", {}", self.state_sentence()));
+            return format!("{solutions} {noun}{}", verifying.unwrap_or_default());
         }
         let left = self.left().map(|left| format!(", {left}")).unwrap_or_default();
         format!("{} of {}{left}", self.percent_done(), counted(self.units.into(), "unit"))
@@ -71,18 +76,25 @@ impl JobReport {
 
     /// Returns the time left, if there is an estimate: "about 3 h left (2 h 40 min to 3 h 30 min)".
     pub fn left(&self) -> Option<String> {
-        let shown =
-            |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
-        let about = shown(self.left_s)?;
-        let band = match (shown(self.left_least_s), shown(self.left_most_s)) {
-            (None, _) => String::new(),
-            (Some(least), Some(most)) if least == most => String::new(),
-            (Some(least), Some(most)) => format!(" ({least} to {most})"),
-            (Some(least), None) => {
-                format!(" (at least {least}; the rate varies too much for an upper bound)")
+        let band = self.left_range().map(|range| format!(" ({range})")).unwrap_or_default();
+        Some(format!("{}{band}", self.left_about()?))
+    }
+
+    /// Returns the time left without its range: "about 3 h left".
+    pub fn left_about(&self) -> Option<String> {
+        Some(format!("about {} left", shown(self.left_s)?))
+    }
+
+    /// Returns the range of the time left: "2 h 40 min to 3 h 30 min", or `None` if it is shorter
+    /// than the digits that are shown.
+    pub fn left_range(&self) -> Option<String> {
+        match (shown(self.left_least_s)?, shown(self.left_most_s)) {
+            (least, Some(most)) if least == most => None,
+            (least, Some(most)) => Some(format!("{least} to {most}")),
+            (least, None) => {
+                Some(format!("at least {least}; the rate varies too much for an upper bound"))
             }
-        };
-        Some(format!("about {about} left{band}"))
+        }
     }
 
     /// Returns the assurance that the checks give, in words, once a unit is counted.
@@ -195,6 +207,30 @@ impl JobReport {
     }
 }
 
+/// Returns a count in words: "count of 14 queens, 2 placed". The numbers are those of the placed
+/// queens and of the blocked squares.
+fn title(n: usize, piece: &str, [placed, blocked]: [usize; 2]) -> String {
+    let noun = if piece == "toroidal" { "toroidal queen" } else { piece };
+    let mut title = format!("count of {n} {}", plural(n as u128, noun));
+    for (squares, word) in [(placed, "placed"), (blocked, "blocked")] {
+        if squares > 0 {
+            let _ = write!(title, ", {squares} {word}");
+        }
+    }
+    title
+}
+
+/// Returns the count of a problem in words: "count of 14 queens, 2 placed".
+pub fn count_title(problem: &Problem) -> String {
+    let squares = [problem.placed().len(), problem.blocked().len()];
+    title(problem.n(), problem.piece().name(), squares)
+}
+
+/// Formats a number of seconds that is only predicted.
+fn shown(seconds: Option<f64>) -> Option<String> {
+    Duration::try_from_secs_f64(seconds?).ok().map(predicted)
+}
+
 /// Returns " (3 by the coordinator)", or nothing for 0.
 fn by_coordinator(units: u64) -> String {
     if units == 0 {
@@ -258,6 +294,24 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_job_with_all_units_counted_says_how_many_checks_are_left() {
+        let words = |status: v1::JobStatus| {
+            let report = JobReport::new(status, 0);
+            (report.state_sentence(), report.progress())
+        };
+        let verifying = "verifying (5 checks left)";
+        assert_eq!(words(status()), (verifying.into(), format!("92 solutions, {verifying}")));
+        let last = v1::JobStatus { checks_due: 1, ..status() };
+        assert_eq!(words(last).0, "verifying (1 check left)");
+        let none = v1::JobStatus { checks_due: 0, ..status() };
+        assert_eq!(words(none).0, "verifying");
+        // Units are still being counted, or everything is done.
+        assert_eq!(words(v1::JobStatus { done: 63, ..status() }).0, "running");
+        let finished = v1::JobStatus { state: v1::JobState::Finished.into(), ..status() };
+        assert_eq!(words(finished), ("finished".into(), "92 solutions".into()));
     }
 
     #[test]

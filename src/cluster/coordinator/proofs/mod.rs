@@ -161,11 +161,8 @@ impl Proofs {
         store.write_record(&record)?;
         let (by, text) = (&record.submitter, goal.text());
         tracing::info!(%job, submitter = by, text, "a proof is submitted");
-        self.observers.event_log.add(OperatorEvent::job_submitted(
-            job,
-            &goal.text(),
-            &record.submitter,
-        ));
+        let submitted = OperatorEvent::job_submitted(job, &goal.title(), &record.submitter, None);
+        self.observers.event_log.add(submitted);
         let proof = Arc::new(Proof::new(goal, store, record, &self.observers));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
@@ -241,7 +238,8 @@ impl Proofs {
             }
             proof.set_state(state, None).map_err(unwritten)?;
             tracing::info!(%job, state = requested.name(), "the state of a proof has changed");
-            self.observers.event_log.add(OperatorEvent::job_state(job, requested, by));
+            let title = proof.goal.title();
+            self.observers.event_log.add(OperatorEvent::job_state(job, &title, requested, by));
             if state == ProofState::Running {
                 proof.start(&self.queue, &self.permits).map_err(unwritten)?;
             }

@@ -17,10 +17,11 @@ use super::proof_store::{Goal, ProofRecord, ProofState, ProofStore};
 use super::remote_solver::{AnswerObserver, AnswerVerdict, CheckPermits};
 use super::task_queue::{Answered, TaskQueue};
 use crate::cluster::campaign::JobState;
-use crate::cluster::protocol::v1::{self, EventKind};
+use crate::cluster::protocol::v1;
 use crate::cluster::protocol::{BUILD, TaskOutcome};
 use crate::decomposition::JobHash;
 use crate::proof::{self, Beauty, Meter, ProvedStatement};
+use crate::report::proof_title;
 use crate::solver::beautiful::Position;
 
 /// A callback that gets the name of a worker whose answer was wrong, and the reason.
@@ -40,6 +41,15 @@ impl Goal {
             Self::First { n } => format!("nqueens first {n}"),
             Self::Beautiful { n } => format!("nqueens beautiful {n}"),
         }
+    }
+
+    /// Returns the goal in words: "first solution of 62 queens".
+    pub(super) fn title(self) -> String {
+        let (what, n) = match self {
+            Self::First { n } => ("first", n),
+            Self::Beautiful { n } => ("beautiful", n),
+        };
+        proof_title(what, u32::try_from(n).unwrap_or(u32::MAX))
     }
 
     pub(super) fn job(self) -> JobHash {
@@ -269,9 +279,9 @@ impl Proof {
         self.set_state(ProofState::Finished, solution)?;
         tracing::info!(proof = self.goal.text(), bytes = certificate.len(), "proved");
         let what = format!("is finished: {} is proved", self.goal.text());
-        let text = format!("job {} {what}", self.goal.job());
-        let proved = OperatorEvent::info(EventKind::Finished, text);
-        self.observers.event_log.add(proved.of_job(self.goal.job()));
+        let (job, title) = (self.goal.job(), self.goal.title());
+        let proved = OperatorEvent::job_state(job, &title, JobState::Finished, "");
+        self.observers.event_log.add(proved.with_outcome("it is proved"));
         self.notify(NotificationKind::Finished, what);
         Ok(())
     }

@@ -1,13 +1,13 @@
 // The page: shows the coordinator's state as text and drawings. Its data is never parsed as HTML.
 import { element, keyed, setClass, setText, terms } from "/elements.js";
-import { clock, duration, grouped, percent, plural, roughly, rounded } from "/format.js";
+import { clock, duration, grouped, moments, percent, plural, roughly, rounded } from "/format.js";
 import { UnitMap, boardPicture, historyPicture } from "/pictures.js";
 
 const $ = (id) => document.getElementById(id);
 
 /** The known items, by kind and name; the log, newest first; the user. */
 const empty = () => Object.create(null);
-const known = { coordinator: empty(), job: empty(), proof: empty(), worker: empty() };
+const known = { contribution: empty(), coordinator: empty(), job: empty(), proof: empty(), worker: empty() };
 let log = [];
 let me = { may_control: false };
 /** The coordinator's clock minus this browser's, in ms. */
@@ -61,15 +61,34 @@ const order = (job) => ({ running: 0, disputed: 0, paused: 1 })[job.state] ?? 2;
 /** Returns whether units are leased: a job with a disputed total is being recounted. */
 const isActive = (job) => job.state === "running" || job.state === "disputed";
 const jobNamed = (name) => known.job[name] ?? known.proof[name];
+/** Returns whether every unit of a job is counted and only checks are left. */
+const isVerifying = (job) => job.state === "running" && job.units > 0 && job.units_done === job.units;
 const badge = (state) => `badge ${{ running: "running", finished: "finished", paused: "warn", cancelled: "bad", disputed: "bad" }[state] ?? ""}`;
 
 /** Returns the estimated time left, "about 22 min", and its range in words. */
 function timeLeft(job) {
   if (job.left_s === undefined) return ["–", job.state === "running" ? "estimating…" : undefined];
   const [about, least, most] = [job.left_s, job.left_least_s, job.left_most_s].map((s) => (s === undefined ? s : roughly(s)));
+  if (job.units_per_s === 0) return [`at least ${least}`, "no unit was counted in the last minutes"];
   if (least === undefined) return [`about ${about}`, "too early for a range"];
   if (most === undefined) return [`about ${about}`, `at least ${least}; the rate varies`];
   return [`about ${about}`, least === most ? "at a steady rate" : `${least} to ${most} at this rate`];
+}
+
+/** Returns when a job will be complete: the date, and its range in words. */
+function completion(job) {
+  if (job.state === "disputed") return ["", "The total is disputed; units are being counted again."];
+  if (job.state === "finished") return ["", ""];
+  if (job.state !== "running") return ["", `${job.state === "paused" ? "Paused" : "Cancelled"}; no date of completion.`];
+  if (isVerifying(job)) return ["", `Every unit is counted; ${job.state_sentence}.`];
+  if (job.left_s === undefined) return ["", "No unit is being counted, so there is no date of completion yet."];
+  const [about, least, most] = moments(now(), [job.left_s, job.left_least_s, job.left_most_s].map((s) => (s === undefined ? s : s * 1000)));
+  if (job.units_per_s === 0) {
+    return ["", `Complete not before ${least}: no unit ${job.units_done ? "was counted in the last minutes" : "has been counted yet"}.`];
+  }
+  const range = least === undefined ? "" : most === undefined ? `not before ${least}; the rate varies too much for a latest date`
+    : least === most ? "at a steady rate" : `between ${least} and ${most}`;
+  return [`Complete about ${about}`, range];
 }
 
 /** Returns the progress of a proof in a few words. */
@@ -100,7 +119,7 @@ function updateJob(item, name) {
   const job = jobNamed(name);
   const [top, bar, under] = item.firstChild.children;
   setText(top.firstChild, job.title);
-  setText(top.lastChild, job.state);
+  setText(top.lastChild, job.state_sentence);
   setClass(top.lastChild, badge(job.state));
   const current = String(name === selected);
   if (item.firstChild.getAttribute("aria-current") !== current) item.firstChild.setAttribute("aria-current", current);
@@ -192,6 +211,18 @@ async function refreshReport(name, job) {
   } catch { /* Retried later. */ } finally { current.reportBusy = false; }
 }
 
+/** Creates a row of a table. On a narrow screen it is a card, and each cell has the head of its column. */
+function tableRow(heads, ...cells) {
+  const row = element("tr", "", ...cells);
+  row.setAttribute("role", "row");
+  cells.forEach((cell, at) => {
+    cell.setAttribute("role", "cell");
+    if (at > 0 && heads[at]) cell.dataset.head = heads[at];
+  });
+  return row;
+}
+const headsOf = (table) => [...table.tHead.rows[0].cells].map((head) => (head.classList.contains("action") ? "" : head.textContent));
+
 /** Shows the contributions of workers, the largest first. */
 function showContributions(report) {
   const MOST = 100;
@@ -206,10 +237,11 @@ function showContributions(report) {
   $("by-head").replaceChildren(...heads.map((head, at) => {
     const cell = element("th", isNumber(at) ? "number" : "", head);
     cell.scope = "col";
+    cell.setAttribute("role", "columnheader");
     return cell;
   }));
-  $("by").tBodies[0].replaceChildren(...rows.map((row) =>
-    element("tr", "", ...row.map((text, at) => element("td", at === 0 ? "name" : isNumber(at) ? "number" : "", text)))));
+  $("by").tBodies[0].replaceChildren(...rows.map((row) => tableRow(heads,
+    ...row.map((text, at) => element("td", at === 0 ? "name" : isNumber(at) ? "number" : "", text)))));
   $("by").hidden = rows.length === 0;
 }
 
@@ -219,13 +251,13 @@ function showDetail() {
   if (!job) return;
   const isProof = selected in known.proof;
   setText($("title"), job.title);
-  setText($("state"), job.state);
+  setText($("state"), job.state_sentence);
   setClass($("state"), badge(job.state));
   const end = isActive(job) ? now() : job.state_ms;
   setText($("since"), `job ${selected.slice(0, 8)}, submitted by ${job.submitter || "an unknown user"}, ${duration((end - job.submitted_ms) / 1000)}`
     + (isActive(job) ? " so far" : job.state === "finished" ? " in total" : ` until it was ${job.state}`));
   showActions(job);
-  for (const id of ["map-card", "history-card", "progress"]) $(id).hidden = isProof;
+  for (const id of ["map-card", "history-card", "overall"]) $(id).hidden = isProof;
   $("detail").classList.toggle("proof", isProof);
   $("certificate").hidden = !job.proven;
   if (!isProof) $("board-card").hidden = true;
@@ -240,12 +272,16 @@ function showDetail() {
 function showCount(job) {
   const isOver = job.state === "finished";
   const [time, range] = timeLeft(job);
+  setText($("percent"), percent(job.units_done, job.units));
+  const [date, band] = completion(job);
+  $("overall").hidden = isOver;
+  $("completion").replaceChildren(...(date ? [element("b", "", date), " "] : []), element("span", "", band));
   terms($("figures"), isOver
     ? [["Solutions", job.solutions ? grouped(job.solutions) : "–", job.sentence ?? job.fault, "wide"],
       ["Units", grouped(job.units)], ["Verified", percent(job.units_verified, job.units), "recounted as mirror images by others"]]
-    : [["Counted", percent(job.units_done, job.units), `${grouped(job.units_done)} of ${plural(job.units, "unit")}`],
-      ["Rate", job.units_per_s ? `${rounded(job.units_per_s)} units/s` : "–", "over the last minutes"],
-      ["Time left", time, range],
+    : [isVerifying(job) ? ["Checks left", grouped(job.recounts_due), "recounts by others or by the coordinator"] : ["Time left", time, range],
+      ["Counted", grouped(job.units_done), `of ${plural(job.units, "unit")}`],
+      ["Rate", `${rounded(job.units_per_s)} units/s`, "over the last minutes"],
       ["Verified", percent(job.units_verified, job.units), `${plural(job.units_verified, "unit")}, ${plural(job.recounts_due, "recount")} due`]]);
   const part = (units) => `${(100 * units) / Math.max(1, job.units)}%`;
   $("bar-verified").style.width = part(job.units_verified);
@@ -369,14 +405,14 @@ function workerButton(name, word, text) {
 }
 function makeWorker(name) {
   const cell = (className) => element("td", className, "", element("small"));
-  const row = element("tr", "", cell("name"), element("td", "", element("span", "badge"), element("small")), cell("devices"),
-    cell("number"), cell("number"), cell("number"), cell("number"), cell("number"));
+  const cells = [cell("name"), element("td", "", element("span", "badge"), element("small")), cell("devices"),
+    cell("number"), cell("number"), cell("number"), cell("number"), cell("number")];
   if (me.may_control) {
-    row.append(element("td", "number",
+    cells.push(element("td", "number action",
       workerButton(name, "Drain", `${name} will finish its leased units and get no more until it restarts.`),
       workerButton(name, "Release", `${name} will be trusted again, and its reputation starts from zero. It has to be restarted.`)));
   }
-  return row;
+  return tableRow(headsOf($("workers")), ...cells);
 }
 /** Sets a cell's text and small text. */
 function setCell(cell, text, small = "") {
@@ -427,6 +463,23 @@ function showWorkers() {
   keyed($("workers").tBodies[0], found.slice(0, MOST_ROWS), makeWorker, updateWorker);
 }
 
+// ---- this week
+
+function showWeek() {
+  const owners = Object.entries(known.contribution).sort(([, a], [, b]) => b.counting_s - a.counting_s);
+  const total = owners.reduce((sum, [, { counting_s }]) => sum + counting_s, 0);
+  $("week").hidden = owners.length === 0;
+  $("no-week").hidden = owners.length > 0;
+  const heads = headsOf($("week"));
+  keyed($("week").tBodies[0], owners.map(([owner]) => owner),
+    () => tableRow(heads, element("td", "name"), ...heads.slice(1).map(() => element("td", "number"))),
+    (row, owner) => {
+      const { workers, units, counting_s } = known.contribution[owner];
+      const texts = [owner, percent(counting_s, total), duration(counting_s), grouped(units), grouped(workers)];
+      texts.forEach((text, at) => setText(row.children[at], text));
+    });
+}
+
 // ---- the log, the summary
 
 const MOST_LINES = 300;
@@ -437,12 +490,17 @@ function showLog() {
     const line = lines.get(number);
     const time = element("time", "", clock(line.at_ms));
     time.dateTime = new Date(line.at_ms).toISOString();
+    const head = element("p", "", time);
+    if (jobNamed(line.job)) {
+      const job = element("a", "", `job ${line.job.slice(0, 8)}`);
+      job.href = `#${line.job}`;
+      head.append(" ", job);
+    }
     const mark = { warning: "Warning: ", error: "Error: " }[line.level];
     const text = element("span", "");
     if (mark) text.append(element("b", "unseen", mark));
-    // Shortened as in the list of jobs.
-    text.append(line.job ? line.text.replace(line.job, line.job.slice(0, 8)) : line.text);
-    return element("li", line.level, time, text);
+    text.append(line.text);
+    return element("li", line.level, head, text);
   }, () => {});
 }
 
@@ -485,6 +543,7 @@ function draw() {
     keyed($("jobs"), names, makeJob, updateJob);
     $("no-jobs").hidden = names.length > 0;
     showDetail();
+    showWeek();
     showWorkers();
     showLog();
     // The number of draws, for measurements.
@@ -569,8 +628,11 @@ async function start() {
     me = await request("/api/me", { signal: AbortSignal.timeout(10_000) });
     setText($("me"), me.until_ms ? `${me.name} · ${me.role}` : "all users of this machine");
     $("sign-out").hidden = !me.until_ms;
+    $("play").hidden = !me.has_play;
     if (me.may_control && !$("workers-head").querySelector(".action")) {
-      $("workers-head").append(element("th", "action", element("span", "unseen", "Action")));
+      const head = element("th", "action", element("span", "unseen", "Action"));
+      head.setAttribute("role", "columnheader");
+      $("workers-head").append(head);
     }
     connect();
   } catch {

@@ -37,6 +37,23 @@ export const roughly = (seconds) => {
   const unit = units.find(([, size]) => seconds >= 3 * size);
   return unit ? `${grouped(Math.round(seconds / unit[1]))} ${unit[0]}` : duration(seconds);
 };
+/** Formats the moments after given times, in ms, from `begin`: with seconds within an hour, with minutes within a week, otherwise the dates. */
+export const moments = (begin, durations) => {
+  const HOUR = 3_600_000;
+  const known = durations.filter((ms) => ms !== undefined);
+  const [shortest, longest] = [Math.min(...known), Math.max(...known)];
+  // Digits that the estimate does not have would only mislead.
+  const fine = longest < HOUR ? { second: "2-digit" } : {};
+  const day = new Date(begin).toDateString() === new Date(begin + longest).toDateString() ? {}
+    : { weekday: "short", day: "numeric", month: "short", ...(longest > 180 * 24 * HOUR ? { year: "numeric" } : {}) };
+  const time = shortest < 7 * 24 * HOUR ? { hour: "2-digit", minute: "2-digit", ...fine } : {};
+  const parts = { ...day, ...time };
+  return durations.map((ms) => {
+    if (ms === undefined) return undefined;
+    const moment = new Date(begin + ms);
+    return Number.isNaN(moment.getTime()) ? "a date beyond all calendars" : moment.toLocaleString("en-GB", parts);
+  });
+};
 /** Formats a time, in ms since 1970, as local date and time. */
 export const clock = (ms) => new Date(ms).toLocaleString("en-GB", {
   month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",

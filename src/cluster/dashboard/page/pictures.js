@@ -123,8 +123,9 @@ export class UnitMap {
   }
 }
 
-/** Rounds up to a number with round quarters. */
-function roundUp(value) {
+/** Rounds up to a number with round quarters; to 1 for 0. */
+export function roundUp(value) {
+  if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 6, 8, 10].map((factor) => factor * power).find((round) => round >= value * 0.9999);
 }
@@ -157,7 +158,7 @@ export function historyPicture(points, width, number) {
     return picture;
   }
   const begin = all[0][0], end = all[all.length - 1][1];
-  const peak = roundUp(Math.max(1e-9, ...all.map((rate) => Math.max(rate[2], rate[3]))));
+  const peak = roundUp(Math.max(...all.map((rate) => Math.max(rate[2], rate[3]))));
   const x = (ms) => left + ((ms - begin) / Math.max(1, end - begin)) * (width - left - right);
   const y = (rate) => height - bottom - (rate / peak) * (height - top - bottom);
   for (let line = 0; line <= 4; line++) {
