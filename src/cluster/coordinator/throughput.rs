@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(observed(|_| 7, 600).left(600_000, 7, 10, false), None, "nothing is counted");
         // No unit is completed yet: the quantiles 0.5 and 0.023 of an exponential distribution.
         let none = observed(|_| 0, 4).left(4_000, 0, 10, true).expect("an estimate");
-        assert!((none.s - 10.0 * 4.0 / 0.6931).abs() < 0.01 && none.most_s.is_none(), "{none:?}");
+        assert!(
+            (none.s - 10.0 * 4.0 / std::f64::consts::LN_2).abs() < 0.01 && none.most_s.is_none(),
+            "{none:?}"
+        );
         assert!((10.0..12.0).contains(&none.least_s.expect("a band")), "{none:?}");
         // 4 units in 4 s: the rate is between 1.1 and 10.2 units in 4 s (Garwood).
         let fresh = observed(|second| second, 4).left(4_000, 4, 10, true).expect("an estimate");
