@@ -224,7 +224,7 @@ impl DeviceArgs {
     }
 }
 
-/// How to count on the CPU.
+/// The options of counting on the CPU.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CpuArgs {
     /// The CPU kernel: auto (the fastest for the board on this processor), reference, textbook,

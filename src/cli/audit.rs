@@ -84,7 +84,7 @@ struct Report {
     counted: u64,
     /// The sum over the counted units, each times its images.
     sum: String,
-    /// Whether the sum is of all borders, so that it is the number of all solutions.
+    /// True if the sum is of all borders, so that it is the number of all solutions.
     complete: bool,
     published: Option<Published>,
     seed: u64,

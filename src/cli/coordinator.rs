@@ -32,7 +32,7 @@ pub(super) struct Args {
     serve: ServeArgs,
 }
 
-/// How to serve.
+/// The options of the server.
 #[derive(Debug, clap::Args)]
 struct ServeArgs {
     #[command(flatten)]

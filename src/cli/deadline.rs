@@ -1,4 +1,4 @@
-//! When a count stops by itself: `--time-limit` and `--stop-at`.
+//! The time at which a count stops by itself: `--time-limit` and `--stop-at`.
 
 use std::fmt;
 use std::time::{Duration, Instant};

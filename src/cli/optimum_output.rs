@@ -45,7 +45,7 @@ pub(super) struct Report {
     /// The cost of a square.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) norm: Option<String>,
-    /// Whether only doubly symmetric solutions were considered.
+    /// True if only doubly symmetric solutions were considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) symmetric: Option<bool>,
     /// The number of optimal solutions.

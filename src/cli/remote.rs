@@ -46,7 +46,7 @@ pub(super) struct Coordinator {
     pub(super) link: Channel,
     address: Address,
     uses_tls: bool,
-    /// Whether a call has been answered.
+    /// True if a call has been answered.
     has_answered: Arc<AtomicBool>,
     /// The client certificate and its directory, if this process renews it.
     renewable: Option<Arc<(Credentials, PathBuf)>>,

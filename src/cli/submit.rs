@@ -123,7 +123,7 @@ struct CountArgs {
 #[derive(Debug, Serialize)]
 struct Submitted {
     job: String,
-    /// Whether the job was submitted before.
+    /// True if the job was submitted before.
     known: bool,
     state: &'static str,
     priority: i32,

@@ -64,7 +64,7 @@ struct Summary {
     solutions: String,
     valid: String,
     repeated: String,
-    /// Whether all solutions were compared with each other.
+    /// True if all solutions were compared with each other.
     compared: bool,
 }
 

@@ -16,7 +16,7 @@
 
 use super::attack_state::full_row;
 
-/// How the subproblems of a job are presented to a kernel.
+/// The image in which the subproblems of a job are presented to a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Image {
     /// Unchanged.

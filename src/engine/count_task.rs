@@ -34,7 +34,7 @@ pub struct CountTask {
     decomposition: Arc<Decomposition>,
     part: JobPart,
     kernel: KernelKind,
-    /// Whether other kernels take over the units on which this one fails.
+    /// True if other kernels take over the units on which this one fails.
     fallback: bool,
     factory: KernelFactory,
     threads: NonZeroUsize,

@@ -220,7 +220,7 @@ pub(super) struct KernelFailure {
     pub(super) kernel: KernelKind,
     /// The unit that it failed on.
     pub(super) unit: u64,
-    /// Whether its results in this run are still trusted: it passed a test with known answers.
+    /// True if its results in this run are still trusted: it passed a test with known answers.
     pub(super) trusted: bool,
     /// A message for the user, if it has new information.
     pub(super) note: Option<String>,

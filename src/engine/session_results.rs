@@ -19,7 +19,7 @@ pub(super) struct SessionResults {
     partial: PartialUnits,
     /// Kernels that failed a test with known answers.
     distrusted: BTreeSet<String>,
-    /// Whether every partial result is recorded.
+    /// True if every partial result is recorded.
     record_all: bool,
 }
 

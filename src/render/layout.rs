@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub(super) words: String,
 }
 
-/// What a line of the legend explains.
+/// The mark that a line of the legend explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
     /// Squares of this colour.

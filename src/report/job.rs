@@ -55,7 +55,7 @@ pub struct JobReport {
     /// The reason why the total is disputed, and the state of the dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispute: Option<String>,
-    /// Whether no recount is left that could settle the dispute.
+    /// True if no recount is left that could settle the dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
     dispute_exhausted: Option<bool>,
     /// The number of solutions, once all units are done.

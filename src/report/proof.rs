@@ -41,7 +41,7 @@ pub struct ProofReport {
     /// The costs of a most beautiful solution, the largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Vec<u64>>,
-    /// Whether the proof is finished.
+    /// True if the proof is finished.
     pub proven: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_bytes: Option<u64>,

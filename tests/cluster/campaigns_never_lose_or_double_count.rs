@@ -20,7 +20,7 @@ use nqueens::tally::{Parts, Residues, Tally};
 /// The number of sub-ranges of each unit.
 const SUB_RANGES: usize = 4;
 
-/// Whether and how a worker lies.
+/// The way in which a worker lies, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Honesty {
     Honest,
@@ -105,7 +105,7 @@ struct Worker {
     /// Results on the worker's disk that are not acknowledged.
     outbox: Vec<UnitResult>,
     crashes: bool,
-    /// Whether its results have the sums of their sub-ranges.
+    /// True if its results have the sums of their sub-ranges.
     itemises: bool,
     /// The number of units that it has counted.
     counted: u32,

@@ -46,14 +46,14 @@ struct Script {
     to_grant: VecDeque<v1::Lease>,
     /// The new ends of granted leases.
     ends: BTreeMap<u64, u64>,
-    /// Whether results are refused, so that they are sent again.
+    /// True if results are refused, so that they are sent again.
     refuses_results: bool,
     syncs: Vec<v1::SyncRequest>,
     /// The number of syncs that wait for work.
     waiting: usize,
     /// The number of calls that waited for recounts.
     listens: usize,
-    /// Whether the next such call is answered.
+    /// True if the next such call is answered.
     kept: bool,
     results: Vec<v1::Result>,
     failures: Vec<v1::FailRequest>,

@@ -62,11 +62,11 @@ struct FakeCoordinator {
     changes: watch::Sender<()>,
     /// The number of calls whose replies will be lost after the commit.
     lose_replies: AtomicU32,
-    /// Whether all calls fail.
+    /// True if all calls fail.
     away: AtomicBool,
-    /// Whether all commits fail.
+    /// True if all commits fail.
     ledger_full: AtomicBool,
-    /// Whether it has another version of the protocol.
+    /// True if it has another version of the protocol.
     other_protocol: AtomicBool,
 }
 

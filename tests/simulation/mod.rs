@@ -99,7 +99,7 @@ pub struct Scenario {
     pub units: u64,
     pub workers: Vec<Spec>,
     pub settings: Settings,
-    /// Whether the correct total is published.
+    /// True if the correct total is published.
     pub published: bool,
     /// Units per second of the arbiter.
     pub arbiter_rate: f64,

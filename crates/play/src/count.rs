@@ -26,7 +26,7 @@ pub(crate) struct Counted {
     pub(crate) squares: Vec<u64>,
     /// The number of queens placed by the search.
     pub(crate) nodes: u64,
-    /// Whether all were counted. Otherwise the numbers are lower bounds.
+    /// True if all were counted. Otherwise the numbers are lower bounds.
     pub(crate) is_complete: bool,
 }
 

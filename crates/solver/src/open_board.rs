@@ -1,5 +1,5 @@
-//! What placed pieces leave of a board: the open rows and columns, and the squares in them on which
-//! a piece may still stand. Methods that work on it take no time for placed pieces.
+//! The rest of a board with placed pieces: the open rows and columns, and the squares in them on
+//! which a piece may still stand. Methods that work on it take no time for placed pieces.
 
 use nqueens_proof::board::{Piece, Problem, Square};
 

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Answer<T> {
     /// The best answer that was found. It has passed the checker.
     pub found: Option<T>,
-    /// Whether `found` is proved to be the best or, if it is `None`, that no answer exists.
+    /// True if `found` is proved to be the best or, if it is `None`, that no answer exists.
     pub verdict: Verdict,
     /// Nodes of all searches, including those of external solvers.
     pub nodes: u64,

@@ -1,4 +1,5 @@
-//! What `nqueens show` prints: the board, attacks, costs, cliques, the constraint matrix.
+//! The sections that `nqueens show` prints: the board, attacks, costs, cliques, and the constraint
+//! matrix.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;

@@ -22,7 +22,7 @@ struct Report {
     n: usize,
     piece: &'static str,
     solution: Option<Vec<Option<usize>>>,
-    /// Whether the result is certain: the solution is checked, or it is proven that none exists.
+    /// True if the result is certain: the solution is checked, or it is proven that none exists.
     proven: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Vec<Option<usize>>>,

@@ -23,7 +23,7 @@ pub(super) struct JobRow {
     pub(super) shares: Option<(f64, f64)>,
     /// The rate and the range of the time left, or the result.
     pub(super) progress: String,
-    /// Whether the job needs the attention of an operator.
+    /// True if the job needs the attention of an operator.
     pub(super) needs_attention: bool,
     /// The whole report, in lines.
     pub(super) report: String,

@@ -78,7 +78,7 @@ pub(super) enum Table {
     Workers,
 }
 
-/// What covers the tables.
+/// The dialog that covers the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Overlay {
     #[default]

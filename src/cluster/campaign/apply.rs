@@ -20,7 +20,7 @@ struct Checked {
     /// Number of the source.
     number: u32,
     owner: OwnerId,
-    /// Whether the source is the coordinator.
+    /// True if the source is the coordinator.
     by_coordinator: bool,
     outcome: UnitOutcome,
 }

@@ -17,7 +17,7 @@ pub struct ArbiterTask {
     pub unit: UnitId,
     /// The sub-ranges to count; empty for the whole unit.
     pub sub_ranges: SubRangeSet,
-    /// Whether two results differ; the unit must then be counted twice.
+    /// True if two results differ; the unit must then be counted twice.
     pub dispute: bool,
 }
 

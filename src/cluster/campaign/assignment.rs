@@ -61,7 +61,7 @@ pub struct Assignment {
     pub job: JobHash,
     /// The units.
     pub units: Range<u64>,
-    /// Whether the mirror images are to be counted, which makes this a recount.
+    /// True if the mirror images are to be counted, which makes this a recount.
     pub mirrored: bool,
     /// A kernel that must not be used. Coordinators of this version set none.
     pub not_kernel: Option<String>,

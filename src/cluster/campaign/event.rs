@@ -60,7 +60,7 @@ pub enum CampaignEvent {
         sums: Vec<u128>,
         /// Source of the recount.
         source: Source,
-        /// Whether these are the sums of the result in force.
+        /// True if these are the sums of the result in force.
         agrees: bool,
         /// Counting time, in seconds.
         elapsed_s: f64,
@@ -73,9 +73,9 @@ pub enum CampaignEvent {
         tally: Tally,
         /// Source of the recount.
         source: Source,
-        /// Whether its mirror image was counted.
+        /// True if its mirror image was counted.
         mirrored: bool,
-        /// Whether it equals the result in force.
+        /// True if it equals the result in force.
         agrees: bool,
         /// Counting time, in seconds.
         elapsed_s: f64,
@@ -105,7 +105,7 @@ pub enum CampaignEvent {
         worker: WorkerName,
         /// The reason.
         reason: String,
-        /// Whether it reported a false result; all unconfirmed units are then recounted.
+        /// True if it reported a false result; all unconfirmed units are then recounted.
         widen: bool,
     },
     /// A worker was released from quarantine.

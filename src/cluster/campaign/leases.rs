@@ -17,14 +17,14 @@ pub(super) struct Lease {
     pub(super) worker: WorkerName,
     pub(super) job: JobHash,
     pub(super) units: Range<u64>,
-    /// Whether it is a recount.
+    /// True if it is a recount.
     pub(super) mirrored: bool,
     /// For a recount: the sub-ranges to count; empty for all.
     pub(super) sub_ranges: SubRangeSet,
     /// For a recount: the sum to confirm, in thirds of a solution; [`crate::decomposition`]
     /// explains why counts are in thirds.
     pub(super) thirds: Option<u128>,
-    /// Whether this lease repeats work: it is a recount, or another worker already holds its unit
+    /// True if this lease repeats work: it is a recount, or another worker already holds its unit
     /// and is slow.
     pub(super) copy: bool,
     /// Units that the worker had not started at its last sync.

@@ -33,7 +33,7 @@ pub struct SyncRequest {
     pub units_per_s: Vec<(JobHash, f64)>,
     /// The leases that it holds.
     pub held: Vec<HeldLease>,
-    /// Whether it will stop soon and requests no more work.
+    /// True if it will stop soon and requests no more work.
     pub draining: bool,
 }
 

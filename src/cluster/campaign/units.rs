@@ -38,12 +38,12 @@ pub(super) struct UnitOutcome {
     pub(super) spot_owner: OwnerId,
     /// Number of sub-ranges with sums in the result; 0 without sums.
     pub(super) sub_ranges: u8,
-    /// Whether the owner was new when the unit was counted; units of new owners are checked more
+    /// True if the owner was new when the unit was counted; units of new owners are checked more
     /// often.
     pub(super) owner_was_new: bool,
-    /// Whether the coordinator confirmed the whole unit.
+    /// True if the coordinator confirmed the whole unit.
     pub(super) audited: bool,
-    /// Whether a worker of the same owner confirmed it.
+    /// True if a worker of the same owner confirmed it.
     pub(super) self_checked: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct WorkerState {
     pub units_per_s: HashMap<JobHash, f64>,
     /// Time of its last sync, in ms.
     pub seen_ms: u64,
-    /// Whether it takes no more work, by its own request or the coordinator's.
+    /// True if it takes no more work, by its own request or the coordinator's.
     pub draining: bool,
     /// Units that it has counted since the coordinator started.
     pub units_done: u64,

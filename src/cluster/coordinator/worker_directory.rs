@@ -1,4 +1,4 @@
-//! What workers report about themselves, and which of them are silent.
+//! The reports of workers about themselves, and the list of silent workers.
 
 use std::collections::{HashMap, HashSet};
 

@@ -71,9 +71,9 @@ pub struct JobOverview {
 /// The report of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Whether there are no findings.
+    /// True if there are no findings.
     pub sound: bool,
-    /// Whether all rows are as they were written and only sums disagree.
+    /// True if all rows are as they were written and only sums disagree.
     pub as_written: bool,
     /// The findings, one line each; only the first ones, if there are many.
     pub findings: Vec<String>,

@@ -160,7 +160,7 @@ pub struct SpotCheck {
     pub device: String,
     /// The build of the program that counted.
     pub build: String,
-    /// Whether these are the sums of the result in force.
+    /// True if these are the sums of the result in force.
     pub agrees: bool,
     /// Counting time, in seconds.
     pub elapsed_s: f64,
@@ -236,9 +236,9 @@ pub struct Recount {
     pub device: String,
     /// The build of the program that counted.
     pub build: String,
-    /// Whether a mirror image of the unit was counted instead of the unit itself.
+    /// True if a mirror image of the unit was counted instead of the unit itself.
     pub mirrored: bool,
-    /// Whether the sum equals that of the result in force.
+    /// True if the sum equals that of the result in force.
     pub agrees: bool,
     /// Counting time, in seconds.
     pub elapsed_s: f64,
@@ -292,7 +292,7 @@ pub struct WorkerQuarantined {
     pub worker: String,
     /// The reason.
     pub reason: String,
-    /// Whether it reported a false result, so that all unconfirmed units were to be recounted.
+    /// True if it reported a false result, so that all unconfirmed units were to be recounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub widen: bool,
     /// Time of the quarantine.

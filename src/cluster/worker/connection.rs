@@ -42,10 +42,10 @@ pub(super) fn classify(status: &Status) -> RpcFailure {
 pub(super) struct Connection {
     address: Address,
     deadline: Duration,
-    /// Whether a coordinator has ever answered.
+    /// True if a coordinator has ever answered.
     has_answered: AtomicBool,
     state: Mutex<ConnectionState>,
-    /// Whether the coordinator has reported that the certificate in use is not valid yet.
+    /// True if the coordinator has reported that the certificate in use is not valid yet.
     not_valid_yet: watch::Sender<bool>,
 }
 

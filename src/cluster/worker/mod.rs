@@ -60,7 +60,7 @@ pub struct WorkerOptions {
     pub name: Option<Name>,
     /// The data directory.
     pub data: PathBuf,
-    /// Whether to connect without TLS to a coordinator on another machine.
+    /// True to connect without TLS to a coordinator on another machine.
     pub insecure: bool,
     /// The devices that count. `Auto`: the CPU, and GPUs once there is work for them.
     pub devices: DeviceChoice,
@@ -71,13 +71,13 @@ pub struct WorkerOptions {
     /// The CPU kernel; `None` for the fastest one on this machine. An explicit kernel restricts
     /// `Auto` to the CPU.
     pub kernel: Option<KernelKind>,
-    /// When the worker rests.
+    /// The hours in which the worker rests.
     pub rest: Rest,
     /// The clock and the thermometer that `rest` refers to.
     pub environment: Arc<dyn Environment>,
-    /// Whether the worker ends when there is no work.
+    /// True if the worker ends when there is no work.
     pub exit_when_idle: bool,
-    /// How long the worker may finish and submit its work after it was asked to stop.
+    /// The time that the worker has to finish and submit its work after it was asked to stop.
     pub drain_timeout: Duration,
     /// The deadline of a call.
     pub deadline: Duration,
@@ -115,7 +115,7 @@ pub struct Summary {
     pub recounts: u64,
     /// Tasks of proofs answered.
     pub proved: u64,
-    /// How long the worker ran.
+    /// The time that the worker ran.
     pub elapsed: Duration,
     /// Units that were started and not finished.
     pub dropped: usize,

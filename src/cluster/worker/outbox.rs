@@ -36,7 +36,7 @@ struct OutboxState {
     unsaved: BTreeSet<u64>,
     /// The numbers of results to be deleted from the disk, if they were written.
     removed: BTreeSet<u64>,
-    /// Whether the last write failed.
+    /// True if the last write failed.
     failing: bool,
     stopped: bool,
 }

@@ -40,7 +40,7 @@ struct ProverState {
     /// The number of threads started.
     threads: usize,
     stopped: bool,
-    /// Whether a thread panicked; then no more tasks are requested.
+    /// True if a thread panicked; then no more tasks are requested.
     panicked: bool,
     /// The coordinator's last message about answers that it cannot read.
     unreadable: String,

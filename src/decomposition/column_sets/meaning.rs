@@ -1,4 +1,5 @@
-//! What a set means: the placements that it counts, by the plain definition and as symmetry cases.
+//! The meaning of a set: the placements that it counts, by the plain definition and as symmetry
+//! cases.
 
 use super::{ColumnSet, HalfRow, SetFamily, SetRule};
 use crate::board::Square;

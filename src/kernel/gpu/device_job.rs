@@ -21,12 +21,12 @@ pub(super) enum Work<'a> {
     Sets(SetJob<'a>),
 }
 
-/// How a kernel counts column sets.
+/// The shape and the tuning with which a kernel counts column sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetSettings {
     pub(super) shape: SetShape,
     pub(super) tuning: SetTuning,
-    /// Whether the device has passed the self-test of column sets.
+    /// True if the device has passed the self-test of column sets.
     tested: bool,
 }
 

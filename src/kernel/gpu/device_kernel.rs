@@ -31,7 +31,7 @@ pub struct DeviceKernel {
     shape: Shape,
     tuning: Tuning,
     look_ahead: bool,
-    /// Whether the tuning adapts to observed submissions.
+    /// True if the tuning adapts to observed submissions.
     tuned: bool,
     /// The number of submissions kept in flight.
     in_flight: usize,

@@ -15,7 +15,7 @@ struct Case {
     unit_prefixes: u64,
     /// The number of units to count.
     most_units: u64,
-    /// Whether to run on one workgroup with the longest searches, so that each lane makes nearly as
+    /// True to run on one workgroup with the longest searches, so that each lane makes nearly as
     /// many turns in one search as the limit of loop iterations of a software driver (65,535), and
     /// far more over all searches.
     long_running: bool,

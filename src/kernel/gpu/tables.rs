@@ -15,7 +15,7 @@ pub struct Specialisation {
     pub depth: u32,
     /// The variant of the search.
     pub variant: Variant,
-    /// Whether a child must have an open square in the row after the next as well.
+    /// True if a child must have an open square in the row after the next as well.
     pub look_ahead: bool,
 }
 

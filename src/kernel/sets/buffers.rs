@@ -56,7 +56,7 @@ impl LowerBuffers {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) count: usize,
-    /// What a placement of the other part is tested against.
+    /// The masks that a placement of the other part is tested against.
     tests: Vec<u64>,
     reach: Vec<u64>,
     /// The row in the part of each decisive column, where the set has it.

@@ -157,7 +157,7 @@ pub(super) fn apart<'a>(set: &Set<'a>, left: u32, right: u32) -> Choice<'a> {
     Choice { count: set.count, tests: set.need(), against: windows(left, right) }
 }
 
-/// Where the placements of each set of columns of an outer part are found in arrays.
+/// The places in arrays of the placements of each set of columns of an outer part.
 #[derive(Debug)]
 pub(super) struct Ranges {
     /// By the positions of the columns: the first placement, and the number of placements.

@@ -53,7 +53,7 @@ use vector::Portable;
 /// An instruction set that the sets can be counted with. The results are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Instructions {
-    /// What every processor of the architecture has.
+    /// The instructions that every processor of the architecture has.
     Portable,
     /// AVX2, BMI1, BMI2 and POPCNT.
     Avx2,

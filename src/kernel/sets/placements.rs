@@ -21,7 +21,7 @@ pub(super) const fn on_board(n: usize, column: isize) -> u32 {
     if column >= 0 && (column as usize) < n { 1 << column } else { 0 }
 }
 
-/// What the placements of the other part are tested against.
+/// The masks that the placements of the other part are tested against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tests {
     /// The windows that the queens of a table have after its last row.
@@ -31,7 +31,7 @@ pub(super) enum Tests {
     NeedAhead(usize),
 }
 
-/// What a table is made of.
+/// The key of a table: all that determines its contents.
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
     n: usize,

@@ -1,4 +1,4 @@
-//! What counting a set gives: its sum, and the work done for it.
+//! The result of counting a set: its sum, and the work done for it.
 
 use crate::tally::Residues;
 

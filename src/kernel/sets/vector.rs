@@ -57,7 +57,7 @@ pub(super) struct Each<'a> {
     /// At most the first [`MOST_PLACEMENTS`] bits.
     pub(super) mask: u32,
     pub(super) tests: &'a Few,
-    /// What is added to the test of each.
+    /// The words that are added to the test of each.
     pub(super) test: u64,
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Row<L: Lanes> {
     step: [L::Word; 2],
     /// The distance from this row (below the block) to the first above the block.
     to_upper: L::Word,
-    /// Whether the next row is the first above the block.
+    /// True if the next row is the first above the block.
     turns: bool,
     centre: L::Word,
     /// The rules of this row and the next.

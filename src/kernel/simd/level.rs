@@ -42,7 +42,7 @@ pub(super) struct Level {
     start: usize,
     end: usize,
     groups: [Parked; 2],
-    /// Whether the groups hold parents.
+    /// True if the groups hold parents.
     live: bool,
 }
 

@@ -70,7 +70,7 @@ struct Step {
     values: Vec<f64>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {

@@ -11,7 +11,7 @@ use nqueens_proof::beautiful::{PartialProof, claim};
 use nqueens_proof::board::Norm;
 use nqueens_proof::{Kind, seal};
 
-/// Which solutions to search, and how.
+/// The solutions to search, and the method.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     /// The board size.

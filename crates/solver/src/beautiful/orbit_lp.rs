@@ -50,7 +50,7 @@ struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Multipliers(Vec<i64>);
 
-/// What multipliers prove.
+/// The consequences of multipliers.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     /// The nonzero multipliers, by row.

@@ -33,7 +33,7 @@ struct Frame {
     n: usize,
     simplex: Simplex,
     cells: Vec<(usize, usize)>,
-    /// Whether the cells and the lines (rows, then columns of the board) are active.
+    /// For each cell and each line (rows, then columns of the board), true if it is active.
     cell_on: Vec<bool>,
     line_on: Vec<bool>,
     /// LP rows by row, column, diagonal and antidiagonal of the board.

@@ -93,7 +93,7 @@ struct Engine {
 /// The data that a HiGHS callback reaches through its user pointer.
 struct CallbackState<'a> {
     sink: &'a mut dyn ProgressSink,
-    /// Whether the progress sink has requested a stop.
+    /// True if the progress sink has requested a stop.
     stopped: bool,
     /// The number of nodes of the next entry of the log.
     next_entry: u64,

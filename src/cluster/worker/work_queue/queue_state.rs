@@ -13,25 +13,25 @@ use crate::decomposition::{JobHash, MOST_SUB_RANGES};
 pub(super) struct QueueState {
     pub(super) entries: BTreeMap<u64, LeaseEntry>,
     pub(super) cpu_threads: usize,
-    /// Whether CPU threads count: either they were selected, or no device is left.
+    /// True if CPU threads count: either they were selected, or no device is left.
     pub(super) cpu_counts: bool,
     pub(super) devices: Vec<DeviceStatus>,
-    /// Whether the search for devices is still to come.
+    /// True if the search for devices is still to come.
     pub(super) discovering: bool,
     /// Jobs that the shaders cannot count.
     pub(super) not_for_shaders: HashSet<JobHash>,
     pub(super) rates: HashMap<JobHash, JobRates>,
     pub(super) failed: VecDeque<FailedUnit>,
-    /// Whether anything failed since the flag was last taken.
+    /// True if anything failed since the flag was last taken.
     pub(super) failed_lately: bool,
     pub(super) counted: UnitCounts,
-    /// Whether the worker is resting, so that nothing new is started.
+    /// True if the worker is resting, so that nothing new is started.
     pub(super) resting: bool,
-    /// Whether the threads are to end.
+    /// True if the threads are to end.
     pub(super) stopped: bool,
-    /// Whether results were acknowledged since the last report.
+    /// True if results were acknowledged since the last report.
     pub(super) acknowledged: bool,
-    /// Whether the worker should sync at once.
+    /// True if the worker should sync at once.
     pub(super) urgent: bool,
     /// Why the worker must not count any more: a CPU kernel miscounts.
     pub(super) broken: Option<String>,

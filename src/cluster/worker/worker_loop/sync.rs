@@ -24,7 +24,7 @@ struct SyncOutcome {
     running_jobs: u32,
     running_proofs: u32,
     next: Duration,
-    /// Whether the coordinator held the answer back for at least half of the requested wait.
+    /// True if the coordinator held the answer back for at least half of the requested wait.
     waited: bool,
 }
 

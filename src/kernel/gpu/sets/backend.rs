@@ -3,7 +3,7 @@
 use super::layout::{FRAMES, ITEM, NONE, ROW, SetItem, SetParams, SetQueue, SetSlot};
 use crate::kernel::gpu::fault::Fault;
 
-/// How much a device counts at once.
+/// The amount of work that a device does at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetShape {
     /// The number of workgroups.

@@ -1,4 +1,4 @@
-//! What the shader knows of a family.
+//! The data of a family that the shader reads.
 
 use super::layout::{
     ALLOWED_ABOVE, ALLOWED_BELOW, FAMILY, FIRST_ABOVE, FIRST_BELOW, GAP, MOST_COLUMNS, MOST_ROWS,

@@ -26,7 +26,7 @@ const MOST_SETS: usize = 1 << 14;
 /// One set of this power of two is counted again by the CPU.
 const SAMPLED_BITS: u32 = 12;
 
-/// How much work a submission has: about so many iterations of loops in each lane.
+/// The work of a submission: about so many iterations of loops in each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kernel::gpu) struct SetTuning {
     budget: u32,

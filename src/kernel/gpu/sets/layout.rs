@@ -1,5 +1,5 @@
-//! What the shader of column sets and the host share: structures, and the words of arrays. The
-//! shader's comments describe the fields.
+//! The definitions that the shader of column sets and the host share: structures, and the words of
+//! arrays. The shader's comments describe the fields.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -104,7 +104,7 @@ pub struct SetQueue {
     pub idle: u32,
 }
 
-/// What was counted for a set. Pairs of words are numbers of 64 bits, low word first.
+/// The counters of a set. Pairs of words are numbers of 64 bits, low word first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SetSlot {
@@ -120,7 +120,7 @@ pub struct SetSlot {
     pub states: [u32; 2],
     /// The mark of the set and of its family, as they were read.
     pub set_mark: u32,
-    /// How often the set was finished.
+    /// The number of times that the set was finished.
     pub finished: u32,
     /// The lists and programs that did not come back as they were written.
     pub damaged: u32,

@@ -83,7 +83,7 @@ impl Above {
     }
 }
 
-/// What a queen of a row that filters does to a list.
+/// The effect on a list of a queen in a row that filters.
 #[derive(Clone, Copy)]
 struct Test {
     left: u32,
