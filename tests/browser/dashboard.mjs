@@ -303,11 +303,16 @@ async function states(browser) {
     const contribution = { anna: { workers: 2, units: 12, counting_s: 5400 }, ben: { workers: 1, units: 4, counting_s: 1800 } };
     const set = { ...state.set, job: { [name]: job }, contribution };
     await page.route("**/api/live", (route) => route.fulfill(stream({ ...state, set, now_ms: begin })));
-    await page.route("**/history/*", (route) => route.fulfill({ json: { points } }));
+    await page.route("**/history/*", (route) => {
+      const after = Number(route.request().url().split("/").at(-1));
+      return route.fulfill({ json: { points: points.filter(([at]) => at > after) } });
+    });
     await page.goto(coordinator.url);
     await page.waitForSelector("#week tbody tr");
     return page;
   };
+  // Every second case is shown on a telephone.
+  let viewport = { width: 1360, height: 900 };
   for (const [change, completion, badge] of [
     [left, /^Complete about 14:\d\d between 13:\d\d and 16:\d\d$/, "running"],
     [{ left_s: 720_000, left_least_s: 500_000 }, /^Complete about Sun,? 29 Nov.* not before Fri,? 27 Nov.*; the rate varies too much/, "running"],
@@ -319,21 +324,20 @@ async function states(browser) {
     [{ state: "paused", state_sentence: "paused" }, /^Paused; no date/, "paused"],
     [{ state: "finished", state_sentence: "finished", units_done: 64, solutions: "666090624", sentence: "agrees with OEIS A000170" }, /^$/, "finished"],
   ]) {
-    const page = await show({ ...job, ...change });
+    const page = await show({ ...job, ...change }, { viewport });
     assert.match((await page.locator("#overall").isVisible()) ? await text(page, "#completion") : "", completion);
     assert.equal(await text(page, "#state"), badge);
     assert.equal(await text(page, "#jobs .badge"), badge);
     const week = await page.locator("#week tbody tr").allTextContents();
     assert.deepEqual(week, ["anna75.0 %1 h 30 min122", "ben25.0 %30 min 00 s41"]);
     // Nothing was counted in the time of the chart: its axis has round numbers from 0.
-    await page.waitForSelector("#history svg path.rate");
+    await page.waitForSelector("#history svg path.rate", { state: "attached" });
     const axis = await page.locator("#history text[text-anchor=end]").allTextContents();
     assert.deepEqual(axis.slice(0, 5), ["0", "0.25", "0.5", "0.75", "1"]);
     assert(!/NaN|Infinity|undefined/.test(await page.content()));
-    await accessible(page, `a job that is ${badge}`);
-    await page.setViewportSize({ width: 390, height: 844 });
-    await accessible(page, `a job that is ${badge}, on a telephone`);
+    await accessible(page, `a job that is ${badge}, ${viewport.width} wide`);
     await page.context().close();
+    viewport = viewport.width === 390 ? { width: 1360, height: 900 } : { width: 390, height: 844 };
   }
   await coordinator.kill();
 }
