@@ -9,7 +9,7 @@ use super::disputes::{describe_dispute, dispute_stage};
 use super::history::HistorySample;
 use super::job_info::JobInfo;
 use super::now_ms;
-use crate::cluster::campaign::{DisputeStage, JobProgress, SourceShare};
+use crate::cluster::campaign::{DisputeStage, JobProgress, SourceShare, WorkerRecord, is_guest};
 use crate::cluster::protocol::v1::{Device, WorkerStatus};
 use crate::cluster::protocol::{BUILD, v1};
 use crate::decomposition::JobHash;
@@ -77,7 +77,8 @@ impl CampaignActor {
                 .map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
         );
         let mut quarantined: Vec<_> = self.campaign.quarantined().iter().collect();
-        quarantined.sort();
+        // Strangers must not hide the others.
+        quarantined.sort_by_key(|&(worker, _)| (is_guest(worker), worker));
         notes.extend(
             quarantined
                 .iter()
@@ -121,6 +122,8 @@ impl CampaignActor {
             voided: totals.voided,
             notes,
             left: progress.state.is_counted().then(left).flatten(),
+            guest_units: progress.guests.units,
+            guest_units_rechecked: progress.guests.rechecked,
         }
     }
 
@@ -188,7 +191,8 @@ impl CampaignActor {
         }
         let workers = shown.into_iter().map(|(name, worker)| {
             let details = self.workers.details(name);
-            let (units, confirmed) = records.get(name).copied().unwrap_or_default();
+            let WorkerRecord { units, confirmed, proven } =
+                records.get(name).copied().unwrap_or_default();
             bounded(v1::WorkerStatus {
                 name: name.clone(),
                 build: details.build,
@@ -205,6 +209,7 @@ impl CampaignActor {
                 units_per_s: worker.units_per_s.values().fold(0.0, |sum, rate| sum + rate),
                 units,
                 confirmed,
+                proven,
             })
         });
         v1::WorkersResponse { workers: workers.collect() }
