@@ -30,6 +30,7 @@ const LAYERS: [(&str, u32); 25] = [
     ("cluster::coordinator", 5),
     ("cluster::worker", 5),
     ("cluster::dashboard", 5),
+    ("cluster::join", 5),
     ("batch", 5),
     ("bench", 5),
     ("cli", 6),
