@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.json {
         let file = BenchFile {
             machine: Some(machine.clone()),
-            compared,
+            compared: compared.clone(),
             ..report(args.n, args.rounds, &measured)
         };
         print(&(serde_json::to_string(&file).expect("numbers and strings serialise") + "\n"))?;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             print(&comparison(&path.display().to_string(), file, &measured))?;
         }
     }
-    chart.finish(|| chart_of(args.n, args.rounds, &measured, &machine))?;
+    chart.finish(|| chart_of(args.n, args.rounds, &measured, &compared, &machine))?;
     Ok(Exit::Done)
 }
 
@@ -288,11 +288,12 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<S
     rows.iter().map(line).collect()
 }
 
-/// Returns the chart of solutions per second.
+/// Returns the chart of solutions per second, with the results of other files below.
 fn chart_of(
     n: usize,
     rounds: NonZeroUsize,
     measured: &[Measurements],
+    compared: &[BenchFile],
     machine: &Machine,
 ) -> String {
     let (baseline, smaller) = baseline(n, measured);
@@ -308,6 +309,15 @@ fn chart_of(
             label: format!("{}{times}", rounded(value.median)),
         }
     });
+    let of_files = compared.iter().flat_map(|file| {
+        let of = file.machine.as_ref().map_or("", |machine| &machine.processor);
+        file.contestants.iter().map(move |there| Bar {
+            name: plain(&format!("{} ({of})", there.name)),
+            value: there.rates(),
+            label: rounded(there.solutions_per_s),
+        })
+    });
+    let bars = bars.chain(of_files);
     let unit =
         format!("solutions per second, median of {}", counted(rounds.get() as u128, "round"));
     svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>(), &machine.lines())
@@ -450,10 +460,11 @@ mod tests {
             "{table}"
         );
         let machine = Machine::here(&[]);
-        let chart = chart_of(18, ROUNDS, &pair, &machine);
+        let chart = chart_of(18, ROUNDS, &pair, &[], &machine);
         for words in [machine.processor.as_str(), &machine.date, &machine.version] {
             assert!(chart.contains(words), "{words}: {chart}");
         }
+        assert!(!chart.contains("WebGPU"));
         assert!(chart.contains("textbook, n = 16") && chart.contains("avx512, n = 18"), "{chart}");
         let report = serde_json::to_value(report(18, ROUNDS, &pair)).expect("serialises");
         assert_eq!(

@@ -111,6 +111,7 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             insecure: true,
             metrics: None,
             dashboard: bound.as_ref().map(|bound| bound.url(false)),
+            join_page: None,
             reflection: false,
             settings: args.checks.apply(Settings {
                 sync_ms: 1_000,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::parse_duration;
 use super::check_args::CheckArgs;
 use super::dashboard;
+use super::join;
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
 use super::{Exit, Failure, print};
@@ -53,6 +54,8 @@ struct ServeArgs {
     dashboard: Option<SocketAddr>,
     #[command(flatten)]
     play: dashboard::PlayArgs,
+    #[command(flatten)]
+    join: join::JoinArgs,
     /// Serve gRPC reflection, for tools such as grpcurl.
     #[arg(long)]
     reflection: bool,
@@ -164,6 +167,8 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     if let Some(at) = args.dashboard {
         dashboard::check(at, tls)?;
     }
+    let join_at = args.join.address(tls)?;
+    let join_args = args.join.clone();
     let play = args.play.files()?;
     let mut options = CoordinatorOptions {
         data: args.data.data.clone(),
@@ -171,6 +176,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         insecure: args.insecure,
         metrics: args.metrics,
         dashboard: None,
+        join_page: None,
         reflection: args.reflection,
         settings,
         notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
@@ -187,10 +193,19 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             Some(at) => Some(dashboard::bind(at).await?),
         };
         options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
+        let join_bound = match join_at {
+            None => None,
+            Some(at) => Some(join::bind(at).await?),
+        };
+        options.join_page =
+            join_bound.as_ref().map(|bound| bound.url(tls && !join_args.is_proxied()));
         coordinator::serve(options, stop, |listening| {
             log_addresses(listening);
             if let Some(bound) = bound {
                 dashboard::open(bound, play, listening);
+            }
+            if let Some(bound) = join_bound {
+                join::open(bound, &join_args, listening);
             }
         })
         .await?;

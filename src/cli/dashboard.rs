@@ -45,7 +45,7 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
 
 /// Serves the dashboard, and the page to play with if its files are given, until this process ends.
 pub(super) fn open(bound: Bound, play: Option<PlayFiles>, listening: &BoundAddress) {
-    let InProcessService { operations, authority } = listening.in_process.clone();
+    let InProcessService { operations, authority, .. } = listening.in_process.clone();
     let auth_mode = match authority {
         None => AuthMode::Open,
         Some((authority, identity)) => AuthMode::Sessions(authority, identity),

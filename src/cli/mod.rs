@@ -31,6 +31,7 @@ mod ilp;
 mod interrupt;
 mod job_state;
 mod jobs;
+mod join;
 mod ledger;
 mod list;
 mod logs;

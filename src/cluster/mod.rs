@@ -6,12 +6,13 @@
 //! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
 //! | 3 | [`campaign`]: leases, validation, checks, reputation: pure, without clock, disk or network; [`ledger`]: the durable record of all events; [`auth`]: certificates, tokens, roles |
 //! | 4 | [`protocol`]: the messages of `proto/` and the channels that carry them |
-//! | 5 | [`coordinator`], [`worker`], [`dashboard`] |
+//! | 5 | [`coordinator`], [`worker`], [`dashboard`], [`join`] |
 
 pub mod auth;
 pub mod campaign;
 pub mod coordinator;
 pub mod dashboard;
+pub mod join;
 pub mod ledger;
 mod net;
 pub mod protocol;

@@ -43,6 +43,8 @@
 //! ```
 
 mod attack_state;
+#[cfg(feature = "cluster")]
+mod cache;
 mod centre_cross;
 mod centre_rows;
 mod column_sets;
@@ -57,6 +59,8 @@ mod subproblems;
 mod symmetry_case;
 
 pub use attack_state::{AttackState, columns_of, full_row};
+#[cfg(feature = "cluster")]
+pub(crate) use cache::DecompositionCache;
 #[cfg(test)]
 pub(crate) use column_sets::tests::solutions;
 pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule};

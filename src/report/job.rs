@@ -39,6 +39,10 @@ pub struct JobReport {
     units_spot_checked: u64,
     /// Units that only their own owner recounted.
     units_self_checked: u64,
+    /// Units that guests counted.
+    guest_units: u64,
+    /// The part of them that others counted again, in units. The difference is what guests added.
+    guest_units_rechecked: f64,
     /// A lower bound of the probability that the checks so far would have detected an owner that
     /// lied about at least one unit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +179,8 @@ impl JobReport {
             units_audited: status.audited,
             units_spot_checked: status.spot_checked,
             units_self_checked: status.self_checked,
+            guest_units: status.guest_units,
+            guest_units_rechecked: status.guest_units_rechecked,
             // Without units, there is nothing to be assured of.
             assurance: Some(status.assurance).filter(|_| status.done > 0),
             units_poisoned: status.poisoned,

@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 26] = [
+const LAYERS: [(&str, u32); 27] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
@@ -30,6 +30,7 @@ const LAYERS: [(&str, u32); 26] = [
     ("cluster::coordinator", 5),
     ("cluster::worker", 5),
     ("cluster::dashboard", 5),
+    ("cluster::join", 5),
     ("audit", 5),
     ("batch", 5),
     ("bench", 5),

@@ -45,6 +45,7 @@ impl RunningCoordinator {
             insecure: false,
             metrics: None,
             dashboard: None,
+            join_page: None,
             reflection: false,
             settings: Settings::default(),
             notify: Notify::default(),

@@ -10,7 +10,7 @@ use std::io::Write as _;
 
 use nqueens::cluster::campaign::{JobState, Settings};
 use simulation::seeds::seeds;
-use simulation::{Crowd, Outcome, Scenario, Strategy, World, of_each_seed};
+use simulation::{Crowd, Outcome, Scenario, Strategy, World, guests, of_each_seed};
 
 fn scenario(seed: u64, crowd: Crowd, strategy: Strategy, published: bool) -> Scenario {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -170,6 +170,45 @@ fn colluding_owners_cannot_make_a_published_total_wrong() {
             let cell = cell(&name, 25, |seed| scenario(seed, crowd, strategy, true));
             assert_eq!((cell.wrong, cell.unfinished), (0, 0), "{name}");
         }
+    }
+}
+
+/// Creates a job that honest owners count together with guests, of which most lie and which have
+/// nine tenths of the total rate.
+fn mostly_lying_guests(seed: u64, owners: usize, strategy: Strategy, published: bool) -> Scenario {
+    let mut scenario = scenario(seed, crowd(owners, 0, 1, 0.0), Strategy::Honest, published);
+    if owners == 0 {
+        scenario.workers.clear();
+    }
+    let rate = 9.0 * scenario.workers.iter().map(|worker| worker.rate).sum::<f64>().max(1.0);
+    scenario.workers.extend(guests(8, strategy, 0.8 * rate));
+    scenario.workers.extend(guests(2, Strategy::Honest, 0.2 * rate));
+    scenario
+}
+
+#[test]
+fn a_lying_majority_of_guests_cannot_make_a_total_wrong() {
+    let colluding = [Strategy::ColludingOnce, Strategy::Honest];
+    for strategy in Strategy::LIARS.into_iter().chain(colluding) {
+        for (owners, published) in [0, 1, 2].into_iter().flat_map(|n| [(n, true), (n, false)]) {
+            let name = format!("{strategy:?}, guests, {owners} owners, published: {published}");
+            let make = |seed| mostly_lying_guests(seed, owners, strategy, published);
+            let cell = cell(&name, 10, make);
+            assert_eq!((cell.wrong, cell.unfinished), (0, 0), "{name}");
+        }
+    }
+}
+
+#[test]
+fn guests_cannot_make_a_total_wrong_even_if_the_operator_asks_for_fewer_checks() {
+    for strategy in [Strategy::Rare, Strategy::Colluding, Strategy::ColludingOnce] {
+        let name = format!("{strategy:?}, guests, 2 owners, assurance 0");
+        let cell = cell(&name, 25, |seed| {
+            let mut scenario = mostly_lying_guests(seed, 2, strategy, false);
+            scenario.settings.assurance = Some(0.0);
+            scenario
+        });
+        assert_eq!((cell.wrong, cell.unfinished), (0, 0), "{name}");
     }
 }
 

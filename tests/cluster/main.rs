@@ -1,5 +1,7 @@
 //! Tests of campaigns: simulated, and with real processes, networks and attackers.
 
+#[path = "../support/page.rs"]
+mod page;
 #[path = "../simulation/mod.rs"]
 mod simulation;
 #[path = "../support/mod.rs"]
@@ -19,6 +21,7 @@ mod hostile_workers_cannot_force_a_total;
 mod invalid_credentials_are_refused;
 mod liars_cannot_change_a_total;
 mod notifications_are_sent;
+mod pages_are_workers;
 mod proofs_are_distributed;
 mod tls_authenticates_both_ends;
 mod work_is_shared_efficiently;

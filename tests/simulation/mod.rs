@@ -15,12 +15,16 @@ use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
     Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease, JobState,
     ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
+    guest_name,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
 /// The number of sub-ranges of each simulated unit.
 pub const SUB_RANGES: u32 = 32;
+
+/// The beginning of the names of the owners of guests.
+const GUEST: &str = "guest:";
 
 /// How a worker lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -218,7 +222,10 @@ impl World {
             .iter()
             .enumerate()
             .map(|(i, spec)| Worker {
-                name: format!("worker-{i}"),
+                name: match spec.owner.strip_prefix(GUEST) {
+                    Some(network) => guest_name(network, 1),
+                    None => format!("worker-{i}"),
+                },
                 spec: spec.clone(),
                 held: BTreeMap::new(),
                 threads: vec![None; spec.capacity as usize],
@@ -859,6 +866,16 @@ impl Crowd {
         random.shuffle(&mut specs);
         specs
     }
+}
+
+/// Returns guests, each from a network of its own, with this rate in all.
+pub fn guests(count: usize, strategy: Strategy, rate: f64) -> impl Iterator<Item = Spec> {
+    (0..count).map(move |i| Spec {
+        owner: format!("{GUEST}{strategy:?}{i}"),
+        strategy,
+        rate: rate / count as f64,
+        capacity: 1,
+    })
 }
 
 /// Calls a function with each seed, on all cores. Returns the results in the order of the seeds.

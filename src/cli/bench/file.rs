@@ -14,7 +14,7 @@ use crate::oeis::Sequence;
 use crate::report::{Published, counted};
 
 /// The output of `--json`. Fields that files of earlier builds lack are optional.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BenchFile {
     pub(super) n: usize,
     pub(super) rounds: usize,
@@ -49,7 +49,7 @@ pub(super) struct Adapter {
     pub(super) driver: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ContestantResult {
     pub(super) name: String,
     pub(super) kind: String,
@@ -124,6 +124,15 @@ impl ContestantResult {
             power_w: gpu.map(|[_, power]| power),
             published: Published::compare(Sequence::Total, measured.n, measured.solutions()),
         }
+    }
+}
+
+impl ContestantResult {
+    /// Returns the solutions per second; their spread is that of the times.
+    pub(super) fn rates(&self) -> Spread {
+        let rate = |s: f64| self.solutions_per_s * self.elapsed_s.median / s.max(f64::MIN_POSITIVE);
+        let Spread { min, max, .. } = self.elapsed_s;
+        Spread { median: self.solutions_per_s, min: rate(max), max: rate(min) }
     }
 }
 

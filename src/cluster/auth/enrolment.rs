@@ -36,6 +36,11 @@ pub enum EnrollError {
         "a worker's token cannot be used to sign in; create one with nqueens token create --role viewer or operator"
     )]
     NotForPeople,
+    /// Another token than a worker's was used for a page that counts.
+    #[error(
+        "this token is not a worker's, so no page can count with it; create one with nqueens token create"
+    )]
+    NotForWorkers,
     /// The certificate request is invalid, or the certificate cannot be issued.
     #[error(transparent)]
     Certificate(#[from] CertificateError),

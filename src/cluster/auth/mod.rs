@@ -41,6 +41,7 @@ mod files;
 mod fingerprint;
 mod name;
 mod owner;
+mod page_sessions;
 mod registry;
 mod renewal;
 mod role;
@@ -67,7 +68,7 @@ pub use renewal::Renewal;
 pub use role::{Action, Role, RoleError};
 pub use server::ServerIdentity;
 pub use sessions::{
-    InProcessCaller, SessionEntry, SessionError, SessionSecret, SessionSecretError,
+    InProcessCaller, InProcessWorker, SessionEntry, SessionError, SessionSecret, SessionSecretError,
 };
 pub use tls::{PinnedAuthority, client_config};
 pub use token::{Token, TokenError, TokenId, TokenIdError};

@@ -4,6 +4,7 @@
 //! takes effect at the next check, and the file is of no use to a reader.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use super::ca::Authority;
 use super::enrolment::{EnrollError, known_token};
 use super::fingerprint::{Fingerprint, base32, from_base32};
 use super::name::Name;
+use super::owner::Owner;
 use super::registry::{Content, RegistryError};
 use super::role::Role;
 use super::token::{Token, TokenId};
@@ -19,10 +21,12 @@ use super::token::{Token, TokenId};
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// Returns the lifetime of a session. Those who may change things sign in every day; a wall screen
-/// that only displays may run for a month.
-const fn life_ms(role: Role) -> u64 {
+/// that only displays may run for a month. A page that counts has a session for as long as a worker
+/// has a certificate.
+pub(super) const fn life_ms(role: Role) -> u64 {
     match role {
-        Role::Operator | Role::Worker => 12 * HOUR_MS,
+        Role::Operator => 12 * HOUR_MS,
+        Role::Worker => 7 * 24 * HOUR_MS,
         Role::Viewer => 30 * 24 * HOUR_MS,
     }
 }
@@ -33,7 +37,7 @@ const fn life_ms(role: Role) -> u64 {
 pub struct SessionEntry {
     /// The holder's name.
     pub name: Name,
-    /// The holder's role: operator or viewer.
+    /// The holder's role: operator or viewer, or worker for a page that counts.
     pub role: Role,
     /// The start of the validity, in ms since 1970.
     pub not_before_ms: u64,
@@ -44,6 +48,9 @@ pub struct SessionEntry {
     pub revoked_ms: Option<u64>,
     /// The token that the session was obtained with.
     pub token: TokenId,
+    /// The owner, for the session of a page that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
 }
 
 impl SessionEntry {
@@ -63,13 +70,13 @@ pub struct SessionSecret([u8; 32]);
 pub struct SessionSecretError;
 
 impl SessionSecret {
-    fn random() -> Result<Self, getrandom::Error> {
+    pub(super) fn random() -> Result<Self, getrandom::Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
         Ok(Self(secret))
     }
 
-    fn hash(&self) -> Fingerprint {
+    pub(super) fn hash(&self) -> Fingerprint {
         Fingerprint::of(&[b"nqueens-session/1 ".as_slice(), &self.0].concat())
     }
 }
@@ -104,6 +111,18 @@ pub struct InProcessCaller {
     pub name: Name,
     /// The caller's role.
     pub role: Role,
+}
+
+/// The worker on whose behalf a request is made within the process, as authenticated by the component
+/// that makes the request. It is attached to the request as an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InProcessWorker {
+    /// The worker's name: that of an enrolled worker, or of a guest.
+    pub name: String,
+    /// Its owner.
+    pub owner: String,
+    /// The address that it calls from.
+    pub address: IpAddr,
 }
 
 /// The reason why a session is refused. The browser is only told to sign in again.
@@ -173,6 +192,7 @@ impl Authority {
                 not_after_ms: now_ms.saturating_add(life_ms(role)),
                 revoked_ms: None,
                 token: id,
+                owner: None,
             };
             content.sessions.insert(secret.hash(), session.clone());
             Ok((secret, session))

@@ -91,7 +91,7 @@ impl Campaign {
         job.state = state;
         job.stage = DisputeStage::Unconfirmed;
         match state {
-            JobState::Disputed => drop(Self::recheck_unconfirmed(job)),
+            JobState::Disputed => drop(Self::recheck_guests_first(job, &self.reputation)),
             // A finished job needs no more checks.
             JobState::Finished => {
                 job.checks.clear();
@@ -135,7 +135,9 @@ impl Campaign {
             self.record_confirmation(unit.job, proof);
             return;
         }
-        job.owners.insert(owner);
+        if !self.reputation.is_guest(owner) {
+            job.owners.insert(owner);
+        }
         *job.unproven.entry(owner).or_default() += 1;
         let depth = |depth: Depth| if sub_sums.is_empty() { Depth::Full } else { depth };
         if let Some(wanted) = plan.peer {
@@ -190,7 +192,7 @@ impl Campaign {
         let job = self.jobs.get_mut(&unit.job)?;
         let outcome = *job.units.outcome(unit.unit)?;
         job.checking_s += elapsed_s;
-        if !by_coordinator {
+        if !by_coordinator && !self.reputation.is_guest(owner) {
             job.owners.insert(owner);
         }
         Some(Checked { number, owner, by_coordinator, outcome })

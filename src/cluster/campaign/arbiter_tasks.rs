@@ -5,6 +5,7 @@ use std::ops::Bound;
 use super::assignment::SubRangeSet;
 use super::checks::{Check, Depth, MOST_MISSES};
 use super::event::JobState;
+use super::guests::is_guest;
 use super::job::Job;
 use super::state::Campaign;
 use super::workers::WorkerState;
@@ -157,6 +158,7 @@ impl Campaign {
         let can = |(name, worker): (&WorkerName, &WorkerState)| {
             let owner = self.reputation.known_owner(name, &worker.owner);
             owner.is_some_and(|owner| owner != outcome.owner && Some(owner) != earlier_checker)
+                && !is_guest(name)
                 && !job.unsuited.contains(name)
                 && self.is_active(name, worker, self.settings.lease_ms, now_ms)
         };

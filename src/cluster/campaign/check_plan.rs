@@ -29,7 +29,8 @@ impl Campaign {
             let fields = [&unit.job.to_bytes()[..], &unit.unit.to_be_bytes(), worker.as_bytes()];
             self.key.draw(purpose, &fields)
         };
-        let full = self.target(job).max(settings.full_check);
+        let target = owner.map_or_else(|| self.target(job), |owner| self.owner_target(job, owner));
+        let full = target.max(settings.full_check);
         let peer = if draw("full check") < full {
             Some(Depth::Full)
         } else if new || draw("spot check") < settings.spot_check {

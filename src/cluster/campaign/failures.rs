@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::event::CampaignEvent;
+use super::guests::is_guest;
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
@@ -24,7 +25,7 @@ impl Campaign {
     }
 
     /// Records that a worker could not count a unit of a lease that it holds or held. Returns an
-    /// event if the unit is to be poisoned. Ignores workers that did not have this lease.
+    /// event if the unit is to be poisoned. Ignores workers that did not have this lease, and guests.
     pub fn fail(
         &mut self,
         unit: UnitId,
@@ -32,7 +33,7 @@ impl Campaign {
         worker: &str,
         reason: &str,
     ) -> Option<CampaignEvent> {
-        if self.was_leased_to(unit, attempt, worker) {
+        if self.was_leased_to(unit, attempt, worker) && !is_guest(worker) {
             self.record_failure(unit, worker, reason)
         } else {
             None
@@ -69,7 +70,8 @@ impl Campaign {
         let owners: BTreeSet<_> = workers.keys().map(owner).collect();
         // Where several owners count, a single owner cannot poison a unit, however often it reports
         // failures.
-        let mut all: BTreeSet<_> = self.workers.keys().map(owner).collect();
+        let enrolled = self.workers.keys().filter(|name| !is_guest(name));
+        let mut all: BTreeSet<_> = enrolled.map(owner).collect();
         all.extend(job_owners.into_iter().map(Some));
         let of_owner = |one: &Option<OwnerId>| -> u32 {
             workers.iter().filter(|(name, _)| owner(name) == *one).map(|(_, times)| times).sum()
@@ -89,7 +91,8 @@ impl Campaign {
     /// failed.
     pub(super) fn mark_suspects(&mut self, lease: &Lease, alone: bool) -> Option<CampaignEvent> {
         let count = lease.len();
-        if lease.mirrored {
+        // A guest may leave at any time.
+        if lease.mirrored || is_guest(&lease.worker) {
             return None;
         }
         if count == 1 && alone {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::checks::{Check, Depth};
 use super::event::{CampaignEvent, JobState};
 use super::job::Job;
-use super::reputation::OwnerId;
+use super::reputation::{OwnerId, Reputation};
 use super::state::Campaign;
 use super::sync::MOST_GRANTED;
 use super::units::{Stratum, WHOLE};
@@ -37,7 +37,14 @@ impl Campaign {
         }
     }
 
-    /// Returns the number of owners that count a job. Excludes owners with a convicted worker and
+    /// Returns the share of an owner's units of a job that others must confirm: all units of guests
+    /// if the total is not published.
+    pub(super) fn owner_target(&self, job: &Job, owner: OwnerId) -> f64 {
+        let is_strange = job.published.is_none() && self.reputation.is_guest(owner);
+        if is_strange { 1.0 } else { self.target(job) }
+    }
+
+    /// Returns the number of owners that count a job. Excludes guests, and owners with a convicted worker and
     /// no result in force.
     fn owners_of(&self, job: &Job) -> usize {
         let in_force: BTreeSet<OwnerId> = job.units.strata().map(|((owner, _), _)| owner).collect();
@@ -78,7 +85,7 @@ impl Campaign {
             .map(|(&hash, _)| hash)
             .collect();
         for hash in done {
-            let target = self.jobs.get(&hash).map_or(0.0, |job| self.target(job));
+            let due = self.jobs.get(&hash).map_or_else(Vec::new, |job| self.to_confirm(job));
             let Some(job) = self.jobs.get_mut(&hash) else { continue };
             if !job.disputes.is_empty() {
                 continue;
@@ -89,13 +96,12 @@ impl Campaign {
                 (true, JobState::Disputed) if job.published.is_some() => Some(JobState::Finished),
                 (true, _) if job.checks.len() + job.checks.audits() > 0 => None,
                 (true, _) => {
-                    let due = Self::to_confirm(job, target);
                     due.iter()
                         .for_each(|&unit| job.checks.insert(unit, Check::new(Depth::Full, None)));
                     due.is_empty().then_some(JobState::Finished)
                 }
                 (false, JobState::Disputed) => {
-                    Self::advance_dispute(job, |source| self.reputation.is_coordinator(source));
+                    Self::advance_dispute(job, &self.reputation);
                     None
                 }
                 (false, _) => Some(JobState::Disputed),
@@ -106,21 +112,30 @@ impl Campaign {
     }
 
     /// Returns further units to confirm, so that the target share of each stratum of units (owner,
-    /// new or not) is confirmed. The units are chosen at random, seeded by the total.
-    fn to_confirm(job: &Job, target: f64) -> Vec<u64> {
-        if target <= 0.0 {
+    /// new or not) is confirmed, and some part of each unit of a guest. The units are chosen at
+    /// random, seeded by the total.
+    fn to_confirm(&self, job: &Job) -> Vec<u64> {
+        let has_guests = job.units.strata().any(|((owner, _), _)| self.reputation.is_guest(owner));
+        if self.target(job) <= 0.0 && !has_guests {
             return Vec::new();
         }
-        let wanted = |Stratum { units, credit }: Stratum| {
+        let wanted = |target: f64, Stratum { units, credit }: Stratum| {
             ((target * (units * WHOLE) as f64).ceil() as u64).saturating_sub(credit).div_ceil(WHOLE)
         };
-        let mut missing: BTreeMap<(OwnerId, bool), u64> =
-            job.units.strata().map(|(of, stratum)| (of, wanted(stratum))).collect();
-        let mut due = Vec::new();
+        let mut missing: BTreeMap<(OwnerId, bool), u64> = job
+            .units
+            .strata()
+            .map(|(of, stratum)| (of, wanted(self.owner_target(job, of.0), stratum)))
+            .collect();
+        let unproven_guest = |(_, outcome): &(u64, &units::UnitOutcome)| {
+            !outcome.is_proven() && self.reputation.is_guest(outcome.owner)
+        };
+        let mut due: Vec<u64> =
+            job.units.outcomes().filter(unproven_guest).map(|(unit, _)| unit).collect();
         let mut unconfirmed: Vec<(u64, (OwnerId, bool))> = job
             .units
             .outcomes()
-            .filter(|(_, outcome)| outcome.checker.is_none())
+            .filter(|(unit, outcome)| outcome.checker.is_none() && due.binary_search(unit).is_err())
             .map(|(unit, outcome)| (unit, (outcome.owner, outcome.owner_was_new)))
             .collect();
         // No worker can predict the total of all units.
@@ -137,16 +152,17 @@ impl Campaign {
 
     /// Advances the dispute about a job's total once its pending recounts are made: recounts the
     /// unconfirmed units, then has the coordinator audit those that only workers confirmed.
-    fn advance_dispute(job: &mut Job, is_coordinator: impl Fn(u32) -> bool) {
+    fn advance_dispute(job: &mut Job, reputation: &Reputation) {
         if job.stage == DisputeStage::Exhausted || job.checks.len() + job.checks.audits() > 0 {
             return;
         }
-        if Self::recheck_unconfirmed(job) {
+        if Self::recheck_guests_first(job, reputation) {
             return;
         }
         job.stage = DisputeStage::Confirmed;
-        let by_workers =
-            |outcome: &units::UnitOutcome| !outcome.audited && !is_coordinator(outcome.source);
+        let by_workers = |outcome: &units::UnitOutcome| {
+            !outcome.audited && !reputation.is_coordinator(outcome.source)
+        };
         let next: Vec<u64> = job
             .units
             .outcomes()
@@ -163,10 +179,24 @@ impl Campaign {
     /// Schedules a full check of every unit that is not fully confirmed. Returns whether there are
     /// any.
     pub(super) fn recheck_unconfirmed(job: &mut Job) -> bool {
+        Self::recheck(job, |_| true)
+    }
+
+    /// Schedules a full check of every unit of a guest that is not fully confirmed or, if there is
+    /// none, of every such unit. Returns whether there are any.
+    pub(super) fn recheck_guests_first(job: &mut Job, reputation: &Reputation) -> bool {
+        Self::recheck(job, |owner| reputation.is_guest(owner)) || Self::recheck_unconfirmed(job)
+    }
+
+    /// Schedules a full check of every unit that is not fully confirmed, of the owners for which
+    /// `of` returns true. Returns whether there are any.
+    fn recheck(job: &mut Job, of: impl Fn(OwnerId) -> bool) -> bool {
         let unconfirmed: Vec<u64> = job
             .units
             .outcomes()
-            .filter(|(unit, outcome)| outcome.checker.is_none() && !job.disputes.contains_key(unit))
+            .filter(|(unit, outcome)| {
+                outcome.checker.is_none() && of(outcome.owner) && !job.disputes.contains_key(unit)
+            })
             .map(|(unit, _)| unit)
             .collect();
         for &unit in &unconfirmed {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::WorkerName;
 use super::assignment::{Assignment, SubRangeSet};
 use super::checks::Depth;
+use super::guests::is_guest;
 use super::key::{Grant, Grantee};
 use super::leases::Lease;
 use super::reputation::OwnerId;
@@ -19,12 +20,18 @@ use crate::decomposition::JobHash;
 /// admitted up to the same number of owners.
 const MOST_COPIES: usize = 3;
 
+/// Upper limit of the units in a lease of a guest.
+const MOST_GUEST_LEASE_UNITS: u64 = 2;
+
 impl Campaign {
     /// Returns how many more units a worker may hold; new owners may hold few.
     pub(super) fn remaining_quota(&self, request: &SyncRequest) -> u64 {
         let Some(owner) = self.reputation.known_owner(&request.worker, &request.owner) else {
             return 0;
         };
+        if self.reputation.is_guest(owner) {
+            return self.guest_quota(owner);
+        }
         let few = self.settings.new_owner_units;
         if !self.reputation.is_new(owner, few) {
             return u64::MAX;
@@ -113,7 +120,7 @@ impl Campaign {
                 return found;
             }
         }
-        if !idle {
+        if !idle || is_guest(&request.worker) {
             return None;
         }
         order.into_iter().find_map(|(_, _, hash)| {
@@ -148,18 +155,24 @@ impl Campaign {
             if unit_s > 0.0 { in_time.max(1.0) as u64 } else { u64::from(request.capacity.max(1)) }
         };
         let grown = worker.lease_units.get(&hash).copied().unwrap_or_else(first);
+        let most = if is_guest(&request.worker) {
+            MOST_GUEST_LEASE_UNITS
+        } else {
+            self.settings.most_lease_units
+        };
         // The cast saturates.
         let in_time =
             worker.units_per_s.get(&hash).map(|rate| (rate * self.settings.lease_s / 2.0) as u64);
-        grown.min(in_time.unwrap_or(u64::MAX)).clamp(1, self.settings.most_lease_units.max(1))
+        grown.min(in_time.unwrap_or(u64::MAX)).clamp(1, most.max(1))
     }
 
-    /// Returns a worker's share of the total rate of all active workers, as far as their rates are
-    /// known.
+    /// Returns a worker's share of the total rate of all active workers but guests, as far as their
+    /// rates are known.
     fn share(&self, worker: &str, hash: JobHash, now_ms: u64) -> f64 {
         let at_work: Vec<(&WorkerName, Option<f64>)> = self
             .workers
             .iter()
+            .filter(|(name, _)| !is_guest(name) || *name == worker)
             .filter(|(name, state)| self.is_active(name, state, self.settings.lease_ms, now_ms))
             .map(|(name, state)| (name, state.units_per_s.get(&hash).copied()))
             .collect();
@@ -244,8 +257,10 @@ impl Campaign {
         let usual = self.lease_units(request, hash);
         let share = self.share(&request.worker, hash, now_ms);
         let often = self.settings.poison_failures.div_ceil(2);
+        let overdue = self.overdue_at_guest(&request.worker, hash, now_ms);
         let job = self.jobs.get_mut(&hash)?;
-        // Units that failed repeatedly on this worker are left to others.
+        // Units that failed repeatedly on this worker are left to others, and so are those that a
+        // guest had for too long.
         let avoid: BTreeSet<u64> = job
             .failures
             .iter()
@@ -253,6 +268,7 @@ impl Campaign {
                 workers.get(&request.worker).is_some_and(|times| *times >= often)
             })
             .map(|(&unit, _)| unit)
+            .chain(overdue)
             .collect();
         // Half of the worker's share of the remaining units (Hummel, Schonberg and Flynn,
         // "Factoring", 1992).

@@ -30,7 +30,7 @@ pub(super) struct Job {
     pub(super) state: JobState,
     /// The published number of solutions, if any.
     pub(super) published: Option<u128>,
-    /// Owners of workers that counted or recounted units of it.
+    /// Owners of workers that counted or recounted units of it, without guests.
     pub(super) owners: BTreeSet<OwnerId>,
     /// Pending checks.
     pub(super) checks: Checks,

@@ -57,7 +57,7 @@ impl CampaignKey {
 
     /// Returns the authentication code of `fields` for a purpose; each field is prefixed by its
     /// length.
-    fn mac(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
+    pub(in crate::cluster) fn mac(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         for field in [purpose.as_bytes()].iter().chain(fields) {

@@ -123,6 +123,7 @@ impl Campaign {
                 events.extend(self.mark_suspects(&lease, alone));
             }
         }
+        self.forget_silent_guests(now_ms);
         self.expire_reservations(now_ms);
         self.withdraw_late_checks(now_ms);
         self.draw_checkers(now_ms);

@@ -14,7 +14,7 @@
 //! recounts another share. Where two results differ, the arbiter decides, the worker that was wrong
 //! is quarantined, and every unconfirmed unit is recounted. A job whose total contradicts a
 //! published value becomes disputed instead of finished. `docs/trust.md` describes the model and
-//! gives the figures.
+//! gives the figures. `guests.rs` has the stricter rules for workers without credentials.
 
 mod apply;
 mod arbiter_tasks;
@@ -26,6 +26,7 @@ mod event;
 mod failures;
 mod finish;
 mod grants;
+mod guests;
 mod job;
 mod key;
 mod leases;
@@ -48,8 +49,9 @@ pub use cells::{Cell, MOST_CELLS, UnitMap};
 pub use checks::{CheckPlan, Depth};
 pub use event::{CampaignEvent, JobState};
 pub use finish::DisputeStage;
+pub use guests::{GuestShare, guest_name, guest_owner, is_guest};
 pub use key::CampaignKey;
-pub use queries::{JobProgress, SourceShare};
+pub use queries::{JobProgress, SourceShare, WorkerRecord};
 pub use reputation::COORDINATOR;
 pub use rulings::Ruling;
 pub use settings::Settings;

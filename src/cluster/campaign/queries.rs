@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::cells::UnitMap;
 use super::event::JobState;
 use super::finish::DisputeStage;
+use super::guests::GuestShare;
 use super::state::Campaign;
 use super::unit_result::Source;
 use super::workers::WorkerState;
@@ -49,6 +50,19 @@ pub struct JobProgress {
     pub counting_s: f64,
     /// Total time of recounts, in seconds.
     pub checking_s: f64,
+    /// The contribution of guests.
+    pub guests: GuestShare,
+}
+
+/// The units in force that a worker counted first, over all jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerRecord {
+    /// Their number.
+    pub units: u64,
+    /// Those that others confirmed in full.
+    pub confirmed: u64,
+    /// Those of which others confirmed any part.
+    pub proven: u64,
 }
 
 impl JobProgress {
@@ -81,6 +95,7 @@ impl Campaign {
     pub fn progress(&self, job: &JobHash) -> Option<JobProgress> {
         let job = self.jobs.get(job)?;
         Some(JobProgress {
+            guests: self.guest_share(job),
             state: job.state,
             priority: job.priority,
             submitted_ms: job.submitted_ms,
@@ -123,15 +138,14 @@ impl Campaign {
         shares
     }
 
-    /// Returns for each worker the units in force that it counted first, over all jobs, and how
-    /// many of them others confirmed in full.
-    pub fn records(&self) -> HashMap<&WorkerName, (u64, u64)> {
-        let mut records: HashMap<&WorkerName, (u64, u64)> = HashMap::new();
+    /// Returns the record of each worker over all jobs.
+    pub fn records(&self) -> HashMap<&WorkerName, WorkerRecord> {
+        let mut records: HashMap<&WorkerName, WorkerRecord> = HashMap::new();
         for (&number, share) in self.jobs.values().flat_map(|job| job.units.shares()) {
-            let (units, confirmed) =
-                records.entry(&self.reputation.source(number).worker).or_default();
-            *units += share.units;
-            *confirmed += share.confirmed;
+            let record = records.entry(&self.reputation.source(number).worker).or_default();
+            record.units += share.units;
+            record.confirmed += share.confirmed;
+            record.proven += share.proven;
         }
         records
     }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::WorkerName;
+use super::guests::{guest_owner, is_guest};
 use super::unit_result::Source;
 
 /// The name of the coordinator as the owner of its arbiter.
@@ -27,6 +28,8 @@ struct Record {
     confirmed: u64,
     /// Its quarantined workers.
     convicted: BTreeSet<WorkerName>,
+    /// Whether its workers are guests.
+    is_guest: bool,
 }
 
 /// All sources and owners by number, and their reputation.
@@ -48,6 +51,7 @@ fn owner_name<'a>(worker: &'a str, owner: &'a str) -> &'a str {
     match owner {
         // Only the arbiter's name begins with a parenthesis.
         _ if worker.starts_with('(') => COORDINATOR,
+        _ if is_guest(worker) => guest_owner(worker),
         "" => worker,
         owner => owner,
     }
@@ -74,7 +78,8 @@ impl Reputation {
         let name = owner_name(worker, owner);
         let id = self.owners.get(name).copied().unwrap_or_else(|| {
             let id = self.records.len() as OwnerId;
-            self.records.push(Record::default());
+            let is_guest = is_guest(worker);
+            self.records.push(Record { is_guest, ..Record::default() });
             self.owners.insert(name.to_owned(), id);
             id
         });
@@ -128,13 +133,36 @@ impl Reputation {
         !self.records[owner as usize].convicted.is_empty()
     }
 
-    /// Returns whether others confirmed fewer than `units` of an owner's units.
+    /// Returns whether others confirmed fewer than `units` of an owner's units. Guests are always
+    /// new.
     pub(super) fn is_new(&self, owner: OwnerId, units: u64) -> bool {
-        self.records[owner as usize].confirmed < units
+        let record = &self.records[owner as usize];
+        record.is_guest || record.confirmed < units
+    }
+
+    /// Returns whether the workers of an owner are guests.
+    pub(super) fn is_guest(&self, owner: OwnerId) -> bool {
+        self.records[owner as usize].is_guest
+    }
+
+    /// Returns the sources whose results are void if a worker is quarantined: its own or, for a
+    /// guest, all of its owner.
+    pub(super) fn voided_with(&self, worker: &str) -> Vec<u32> {
+        match self.known_owner(worker, "").filter(|_| is_guest(worker)) {
+            Some(owner) => {
+                let owners = (0..).zip(&self.owner_of);
+                owners.filter(|(_, of)| **of == owner).map(|(number, _)| number).collect()
+            }
+            None => self.of_worker(worker).to_vec(),
+        }
     }
 
     /// Quarantines a worker and resets the reputation of its owners. Returns these owners.
     pub(super) fn quarantine(&mut self, worker: &str, reason: &str) -> BTreeSet<OwnerId> {
+        if is_guest(worker) {
+            // After a restart the ledger may contain no result of it.
+            self.owner(worker, "");
+        }
         self.quarantined.entry(worker.to_owned()).or_insert_with(|| reason.to_owned());
         let owners = self.owners_of.get(worker).cloned().unwrap_or_default();
         for &owner in &owners {
@@ -160,12 +188,14 @@ impl Reputation {
     }
 
     /// Returns whether results of a worker are rejected: it is quarantined, or too many workers of
-    /// its owner are.
+    /// its owner are; one is too many for guests.
     pub(super) fn is_quarantined(&self, worker: &str, owner: &str) -> bool {
+        let is_untrusted = |owner: OwnerId| {
+            let Record { convicted, is_guest, .. } = &self.records[owner as usize];
+            convicted.len() >= if *is_guest { 1 } else { MOST_CONVICTED }
+        };
         self.quarantined.contains_key(worker)
-            || self
-                .known_owner(worker, owner)
-                .is_some_and(|owner| self.records[owner as usize].convicted.len() >= MOST_CONVICTED)
+            || self.known_owner(worker, owner).is_some_and(is_untrusted)
     }
 
     /// Returns the quarantined workers, with the reason.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::assignment::{Assignment, SubRangeSet};
 use super::checks::{Check, Depth, MOST_MISSES};
+use super::guests::is_guest;
 use super::job::Job;
 use super::key::{Grant, Grantee};
 use super::leases::Lease;
@@ -26,14 +27,16 @@ struct Candidate {
 }
 
 impl Campaign {
-    /// Returns the active workers that may check units of a job.
+    /// Returns the active workers that may check units of a job: no guests.
     fn candidates(&self, job: &Job, now_ms: u64) -> Vec<Candidate> {
         let lease_ms = self.settings.lease_ms;
         let mut candidates: Vec<Candidate> = self
             .workers
             .iter()
             .filter(|(name, worker)| {
-                !job.unsuited.contains(*name) && self.is_active(name, worker, lease_ms, now_ms)
+                !is_guest(name)
+                    && !job.unsuited.contains(*name)
+                    && self.is_active(name, worker, lease_ms, now_ms)
             })
             .filter_map(|(name, worker)| {
                 Some(Candidate {

@@ -6,6 +6,7 @@ use super::UnitId;
 use super::arbiter_tasks::ArbiterTask;
 use super::assignment::SubRangeSet;
 use super::event::{CampaignEvent, JobState};
+use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::state::Campaign;
 use super::unit_result::Source;
@@ -134,6 +135,8 @@ impl Campaign {
         for (worker, reason) in convicted {
             let known = self.reputation.quarantined().contains_key(*worker);
             if !known && new.insert(worker, reason).is_none() {
+                // A stranger must not cause recounts of others' units.
+                let widen = widen && !is_guest(worker);
                 let (worker, reason) = ((*worker).to_owned(), reason.clone());
                 events.push(CampaignEvent::WorkerQuarantined { worker, reason, widen });
             }
@@ -144,7 +147,7 @@ impl Campaign {
         let before = self.reputation.quarantined().keys().map(String::as_str);
         let numbers: BTreeSet<u32> = before
             .chain(new.keys().copied())
-            .flat_map(|worker| self.reputation.of_worker(worker).iter().copied())
+            .flat_map(|worker| self.reputation.voided_with(worker))
             .collect();
         // Cancelled jobs are irrelevant, and a published total is right.
         let is_settled = |job: &Job| match job.state {

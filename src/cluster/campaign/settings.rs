@@ -42,8 +42,14 @@ pub struct Settings {
     /// by job: all units if several owners count a job without a published total; otherwise only
     /// the usual checks are made.
     pub assurance: Option<f64>,
-    /// Upper limit of simultaneous disputes in a job raised by one owner.
+    /// Upper limit of simultaneous disputes in a job raised by one owner, and by all guests
+    /// together.
     pub most_disputes: usize,
+    /// Upper limit of the units that guests of one network hold, or have counted without anybody
+    /// having confirmed them.
+    pub guest_units: u64,
+    /// The same limit for all guests together.
+    pub all_guests_units: u64,
 }
 
 impl Default for Settings {
@@ -66,6 +72,8 @@ impl Default for Settings {
             owner_audits: 3,
             assurance: None,
             most_disputes: 8,
+            guest_units: 8,
+            all_guests_units: 256,
         }
     }
 }

@@ -178,7 +178,10 @@ impl Campaign {
             return None;
         }
         let deadline_ms = now_ms + self.settings.lease_ms;
-        if !self.jobs.get(hash)?.state.is_counted() {
+        let is_overdue = self.leases.get(attempt).is_some_and(|lease| {
+            self.is_overdue_at_guest(&request.worker, lease.job, &lease.units, now_ms)
+        });
+        if !self.jobs.get(hash)?.state.is_counted() || is_overdue {
             self.drop_lease(*attempt);
             return None;
         }
@@ -222,6 +225,9 @@ impl Campaign {
             return None;
         }
         let quota = self.remaining_quota(request);
+        if self.is_overdue_at_guest(&request.worker, *hash, &units, now_ms) {
+            return None;
+        }
         let job = self.jobs.get_mut(hash)?;
         let start = held.lease.units.start.max(units.start);
         let end = held

@@ -92,6 +92,8 @@ pub(super) struct SourceCounts {
     pub(super) confirmed: u64,
     /// Units in force of other sources that it confirmed in full.
     pub(super) confirmations: u64,
+    /// Units in force that it counted first and of which others confirmed any part.
+    pub(super) proven: u64,
 }
 
 /// Returns the counter of a cell for this status; open units have none.
@@ -399,6 +401,10 @@ impl Units {
         adjust(&mut self.self_checked, only_self(&before), only_self(&after));
         let stratum = self.strata.entry((after.owner, after.owner_was_new)).or_default();
         stratum.credit = stratum.credit + after.credit() - before.credit();
+        if before.is_proven() != after.is_proven() {
+            let proven = &mut self.shares.entry(after.source).or_default().proven;
+            *proven = proven.saturating_add_signed(if after.is_proven() { 1 } else { -1 });
+        }
         if before.checker != after.checker {
             let mut share = |checker: u32, by: i64| {
                 let confirmed = &mut self.shares.entry(after.source).or_default().confirmed;

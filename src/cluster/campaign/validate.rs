@@ -2,6 +2,7 @@
 
 use super::assignment::SubRangeSet;
 use super::event::{CampaignEvent, JobState};
+use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::key::{Grant, Grantee};
 use super::state::Campaign;
@@ -258,12 +259,15 @@ impl Campaign {
         if is_over && job.published.is_some() {
             return Validation::nothing(ResultVerdict::StaleJob);
         }
-        // Allow one dispute per unit and a few per owner, since each costs the arbiter two counts
-        // of the unit.
+        // Allow one dispute per unit, and a few per owner and for all guests together, since each
+        // costs the arbiter two counts of the unit.
         let owner = |source: &crate::cluster::campaign::Source| {
             self.reputation.known_owner(&source.worker, &source.owner)
         };
-        let of_owner = job.disputes.values().filter(|(second, _)| owner(second) == owner(source));
+        let of_owner = job.disputes.values().filter(|(second, _)| match is_guest(&source.worker) {
+            true => is_guest(&second.worker),
+            false => owner(second) == owner(source),
+        });
         let full = of_owner.count() >= self.settings.most_disputes;
         if full || job.disputes.contains_key(&unit.unit) {
             return Validation::nothing(ResultVerdict::Conflict);

@@ -11,7 +11,9 @@ use tonic::{Code, Request, Status};
 
 use super::connection::PeerInfo;
 use super::now_ms;
-use crate::cluster::auth::{AccessError, Action, Authority, Identity, InProcessCaller, Name};
+use crate::cluster::auth::{
+    AccessError, Action, Authority, Identity, InProcessCaller, InProcessWorker, Name, Role,
+};
 use crate::cluster::net::network;
 use crate::cluster::protocol::not_valid_yet;
 
@@ -62,6 +64,13 @@ pub(super) fn remote<T>(request: &Request<T>) -> Option<SocketAddr> {
     peer(request).map(|peer| peer.address)
 }
 
+/// Returns the IP address of a worker, which may be one on whose behalf a request is made within the
+/// process.
+pub(super) fn worker_address<T>(request: &Request<T>) -> Option<IpAddr> {
+    let within = request.extensions().get::<InProcessWorker>();
+    within.map(|worker| worker.address).or_else(|| remote(request).map(|address| address.ip()))
+}
+
 /// Returns the IP address of the peer, or 0.0.0.0 for a call from within the process.
 pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
     remote(request).map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
@@ -94,6 +103,16 @@ impl Access {
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
+        if let Some(InProcessWorker { name, owner, .. }) =
+            request.extensions().get::<InProcessWorker>()
+        {
+            let (name, owner, role) = (name.clone(), owner.clone(), Role::Worker);
+            let forbidden = AccessError::Forbidden { role, action };
+            return match role.may(action) {
+                true => self.check_quota(Caller { name, owner }),
+                false => Err(Status::permission_denied(forbidden.to_string())),
+            };
+        }
         if let Some(InProcessCaller { name, role }) = request.extensions().get::<InProcessCaller>()
         {
             let (name, role) = (name.to_string(), *role);

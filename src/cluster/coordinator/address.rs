@@ -18,6 +18,9 @@ pub struct AddressFile {
     /// The address at which browsers reach the dashboard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard: Option<String>,
+    /// The address at which browsers reach the page for visitors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_page: Option<String>,
 }
 
 /// The reason that the address file cannot be read.

@@ -10,7 +10,9 @@ use super::event_log::{EventLog, OperatorEvent};
 use super::job_info::Jobs;
 use super::metrics::Metrics;
 use super::notifier::{Notification, NotificationKind, Notifier};
-use crate::cluster::campaign::{Campaign, CampaignEvent, JobState, ResultVerdict, UnitId};
+use crate::cluster::campaign::{
+    Campaign, CampaignEvent, JobState, ResultVerdict, UnitId, is_guest,
+};
 use crate::cluster::protocol::v1::{Device, EventKind, EventLevel};
 use crate::decomposition::{Job, JobHash};
 use crate::report::{count_title, counted};
@@ -95,8 +97,11 @@ impl Observers {
             CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
                 tracing::error!(worker, reason, "a worker is put in quarantine");
                 self.event_log.add(OperatorEvent::worker_quarantined(worker, reason));
-                let text = format!("worker {worker} is in quarantine: {reason}");
-                self.notify(NotificationKind::Quarantined, None, Some(worker), text);
+                // Strangers must not be able to flood anybody with notifications.
+                if !is_guest(worker) {
+                    let text = format!("worker {worker} is in quarantine: {reason}");
+                    self.notify(NotificationKind::Quarantined, None, Some(worker), text);
+                }
             }
             CampaignEvent::WorkerReleased { worker } => {
                 tracing::info!(worker, "a worker is released from quarantine");

@@ -10,10 +10,11 @@ use tonic::service::Routes;
 use super::actor::StartError;
 use super::notifier::Notify;
 use crate::cluster::auth::{Authority, AuthorityError, CredentialsError, ServerIdentity};
-use crate::cluster::campaign::Settings;
+use crate::cluster::campaign::{CampaignKey, Settings};
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::net::ConnectionLimits;
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
+use crate::cluster::protocol::v1::work_client::WorkClient;
 
 /// The options of a coordinator.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct CoordinatorOptions {
     /// The address at which browsers will reach the dashboard that is served beside the
     /// coordinator, for the address file.
     pub dashboard: Option<String>,
+    /// The same for the page for visitors.
+    pub join_page: Option<String>,
     /// True to serve gRPC reflection.
     pub reflection: bool,
     /// The constants of the campaign.
@@ -58,6 +61,11 @@ pub struct InProcessService {
     /// The client for operators' and viewers' calls. The caller attaches the user that it has
     /// authenticated to each request: see [`crate::cluster::auth::InProcessCaller`].
     pub operations: OperationsClient<Routes>,
+    /// The client for workers' calls. The caller attaches the worker that it has authenticated to
+    /// each request: see [`crate::cluster::auth::InProcessWorker`].
+    pub work: WorkClient<Routes>,
+    /// The key of the campaign, which also authenticates guests.
+    pub key: CampaignKey,
     /// The authority, and the identity that the server presents over TLS; `None` if callers need no
     /// credentials.
     pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,

@@ -31,6 +31,7 @@ use super::observers::Observers;
 use super::operator_credentials::{OPERATOR, renew, renew_operator_and_log};
 use super::options::{BoundAddress, CoordinatorOptions, InProcessService, ServeError};
 use super::proofs::Proofs;
+use super::secret::campaign_key;
 use super::service::Service;
 use super::write_failures::WriteFailures;
 use super::{authority_folder, ledger_file, now_ms};
@@ -43,6 +44,7 @@ use crate::cluster::protocol::v1::enrolment_server::EnrolmentServer;
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::v1::operations_server::OperationsServer;
 use crate::cluster::protocol::v1::proving_server::ProvingServer;
+use crate::cluster::protocol::v1::work_client::WorkClient;
 use crate::cluster::protocol::v1::work_server::WorkServer;
 
 /// The name of the address file in reports that it cannot be written.
@@ -63,6 +65,7 @@ pub async fn serve(
         insecure,
         metrics: metrics_at,
         dashboard,
+        join_page,
         reflection,
         settings,
         ..
@@ -91,10 +94,12 @@ pub async fn serve(
 
     let proofs = open_proofs(&data, actor.clone(), (notifier, event_log.clone())).await?;
 
-    /// The files reserved for the ledger, proofs, metrics and the dashboard, whose connections have
-    /// separate limits.
+    /// The files reserved for the ledger, proofs, metrics and the dashboard, and for the page for
+    /// visitors, whose connections have separate limits.
     const OTHER_FILES: usize = 1792;
-    let connections = connections.bounded_by(raise_open_files(), OTHER_FILES);
+    const FILES_OF_JOIN_PAGE: usize = 2048;
+    let other_files = OTHER_FILES + if join_page.is_some() { FILES_OF_JOIN_PAGE } else { 0 };
+    let connections = connections.bounded_by(raise_open_files(), other_files);
     let listener =
         TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
@@ -128,12 +133,14 @@ pub async fn serve(
     let router = router(routes.clone(), health, reflection);
 
     let tls = identity.is_some();
-    let address_file = AddressFile { address: address.to_string(), tls, dashboard };
+    let address_file = AddressFile { address: address.to_string(), tls, dashboard, join_page };
     // Without the file, clients on this machine can still be given the address.
     write_failures.record(ADDRESS, address_file.write(&data));
     background.spawn(retry_writes(address_file, authority.clone(), data.clone(), write_failures));
     let in_process = InProcessService {
-        operations: OperationsClient::new(routes).max_decoding_message_size(usize::MAX),
+        operations: OperationsClient::new(routes.clone()).max_decoding_message_size(usize::MAX),
+        work: WorkClient::new(routes),
+        key: campaign_key(&ledger_file(&data)).map_err(ServeError::Random)?,
         authority: credentials,
     };
     listening(&BoundAddress { address, tls, metrics: metrics_address, in_process });

@@ -9,7 +9,7 @@ use super::disputes::{describe_dispute, dispute_stage};
 use super::history::HistorySample;
 use super::job_info::JobInfo;
 use super::now_ms;
-use crate::cluster::campaign::{DisputeStage, JobProgress, SourceShare};
+use crate::cluster::campaign::{DisputeStage, JobProgress, SourceShare, WorkerRecord, is_guest};
 use crate::cluster::protocol::v1::{Device, WorkerStatus};
 use crate::cluster::protocol::{BUILD, v1};
 use crate::decomposition::JobHash;
@@ -77,7 +77,8 @@ impl CampaignActor {
                 .map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
         );
         let mut quarantined: Vec<_> = self.campaign.quarantined().iter().collect();
-        quarantined.sort();
+        // Strangers must not hide the others.
+        quarantined.sort_by_key(|&(worker, _)| (is_guest(worker), worker));
         notes.extend(
             quarantined
                 .iter()
@@ -120,6 +121,8 @@ impl CampaignActor {
             voided: totals.voided,
             notes,
             left: progress.state.is_counted().then(left).flatten(),
+            guest_units: progress.guests.units,
+            guest_units_rechecked: progress.guests.rechecked,
         }
     }
 
@@ -187,7 +190,8 @@ impl CampaignActor {
         }
         let workers = shown.into_iter().map(|(name, worker)| {
             let details = self.workers.details(name);
-            let (units, confirmed) = records.get(name).copied().unwrap_or_default();
+            let WorkerRecord { units, confirmed, proven } =
+                records.get(name).copied().unwrap_or_default();
             bounded(v1::WorkerStatus {
                 name: name.clone(),
                 build: details.build,
@@ -204,6 +208,7 @@ impl CampaignActor {
                 units_per_s: worker.units_per_s.values().fold(0.0, |sum, rate| sum + rate),
                 units,
                 confirmed,
+                proven,
             })
         });
         let workers = workers.collect();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::commands::WorkerDetails;
 use super::now_ms;
 use super::observers::Observers;
-use crate::cluster::campaign::Campaign;
+use crate::cluster::campaign::{Campaign, is_guest};
 use crate::cluster::ledger::{Entry, WorkerSeen};
 use crate::cluster::protocol::v1::Device;
 
@@ -31,7 +31,8 @@ impl WorkerDirectory {
     ) {
         let before = self.details.get(worker);
         let was_silent = self.silent.remove(worker);
-        if before.is_none() || was_silent {
+        // Guests come and go, and leave no trace in the log.
+        if (before.is_none() || was_silent) && !is_guest(worker) {
             observers.worker_joined(worker, &details.address, was_silent);
         }
         let is_known = |device: &Device| {
@@ -43,7 +44,7 @@ impl WorkerDirectory {
         for device in details.devices.iter().filter(is_faulty) {
             observers.device_failed(worker, device);
         }
-        if before.is_none() {
+        if before.is_none() && !is_guest(worker) {
             tracing::info!(
                 worker,
                 address = details.address,
@@ -74,6 +75,11 @@ impl WorkerDirectory {
         devices.any(|device| device.id != "cpu" && device.fault.is_empty())
     }
 
+    /// Forgets the guests that the campaign has forgotten.
+    pub(super) fn forget_guests(&mut self, campaign: &Campaign) {
+        self.details.retain(|name, _| !is_guest(name) || campaign.has_synced(name));
+    }
+
     /// Reports the workers that have not synced for the lifetime of a lease, each once.
     pub(super) fn report_silent(
         &mut self,
@@ -82,7 +88,10 @@ impl WorkerDirectory {
         observers: &Observers,
     ) {
         for (name, worker) in campaign.workers() {
-            if worker.seen_ms + lease_ms <= steady_ms && !self.silent.contains(name) {
+            if worker.seen_ms + lease_ms <= steady_ms
+                && !self.silent.contains(name)
+                && !is_guest(name)
+            {
                 self.silent.insert(name.clone());
                 observers.worker_silent(name, worker.draining);
             }

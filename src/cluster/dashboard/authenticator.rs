@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use axum::http::uri::Authority as HostAndPort;
 use axum::http::{HeaderMap, header};
 use governor::clock::DefaultClock;
 use governor::state::keyed::HashMapStateStore;
@@ -14,7 +13,7 @@ use crate::cluster::auth::{
     Action, Authority, EnrollError, InProcessCaller, Name, Role, SessionEntry, SessionError,
     SessionSecret, Token,
 };
-use crate::cluster::net::network;
+use crate::cluster::net::{is_own_host, is_same_origin, network};
 
 /// A user of the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,37 +99,17 @@ impl Authenticator {
     }
 
     /// Returns whether the Host header is an IP address, localhost or a name of the coordinator.
-    /// Any other name may have been bound to this address by an attacker (DNS rebinding), whose
-    /// page would then have the same origin.
     pub(super) fn knows_host(&self, headers: &HeaderMap) -> bool {
-        let mut hosts = headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-        // The parser would accept user information, which no Host header has.
-        let host = host.to_str().ok().filter(|host| !host.contains('@'));
-        let Some(host) = host.and_then(|host| host.parse::<HostAndPort>().ok()) else {
-            return false;
-        };
-        let name = host.host().to_ascii_lowercase();
-        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
         let server_names = || self.authority.as_ref()?.server_names().ok();
-        bare.parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || server_names()
-                .is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(&name)))
+        is_own_host(headers, |name| {
+            server_names()
+                .is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+        })
     }
 
-    /// Returns whether the browser reports that the request comes from a page of this origin. Every
-    /// current browser reports it.
+    /// Returns whether the browser reports that the request comes from a page of this origin.
     pub(super) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let own = format!("{}://{}", self.scheme(), header("host").unwrap_or_default());
-        match (header("sec-fetch-site"), header("origin")) {
-            (None, None) => false,
-            (site, origin) => {
-                site.is_none_or(|site| site == "same-origin")
-                    && origin.is_none_or(|origin| origin.eq_ignore_ascii_case(&own))
-            }
-        }
+        is_same_origin(headers, self.scheme())
     }
 
     /// Returns the secret in the request's cookie.
@@ -151,6 +130,8 @@ impl Authenticator {
         };
         let secret = self.secret(headers).ok_or(Refusal::NoSession)?;
         match authority.session(&secret, now_ms) {
+            // The session of a page that counts gives no access here.
+            Ok(session) if session.role == Role::Worker => Err(Refusal::NoSession),
             Ok(session) => Ok(session.into()),
             Err(SessionError::Registry(error)) => {
                 tracing::error!("every session is refused: {error}");
@@ -205,63 +186,6 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use super::*;
-
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|&(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
-            .collect()
-    }
-
-    #[test]
-    fn a_host_is_an_address_or_a_known_name() {
-        let authenticator = Authenticator::new(None, 80);
-        for good in
-            ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"]
-        {
-            assert!(authenticator.knows_host(&headers(&[("host", good)])), "{good}");
-        }
-        for bad in [
-            "",
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example:80",
-            "a@localhost",
-            "x y",
-        ] {
-            assert!(!authenticator.knows_host(&headers(&[("host", bad)])), "{bad}");
-        }
-        assert!(!authenticator.knows_host(&headers(&[])));
-        assert!(
-            !authenticator.knows_host(&headers(&[("host", "localhost"), ("host", "evil.example")]))
-        );
-    }
-
-    #[test]
-    fn only_the_same_origin_is_accepted() {
-        let authenticator = Authenticator::new(None, 80);
-        let own = ("host", "localhost:8080");
-        for good in [
-            vec![own, ("origin", "http://localhost:8080")],
-            vec![own, ("sec-fetch-site", "same-origin")],
-            vec![own, ("origin", "http://localhost:8080"), ("sec-fetch-site", "same-origin")],
-        ] {
-            assert!(authenticator.is_same_origin(&headers(&good)), "{good:?}");
-        }
-        for bad in [
-            vec![own],
-            vec![own, ("origin", "null")],
-            vec![own, ("origin", "http://evil.example")],
-            vec![own, ("origin", "http://localhost:8081")],
-            vec![own, ("origin", "https://localhost:8080")],
-            vec![own, ("sec-fetch-site", "cross-site")],
-            vec![own, ("sec-fetch-site", "same-site"), ("origin", "http://localhost:8080")],
-            vec![own, ("sec-fetch-site", "none")],
-            vec![own, ("sec-fetch-site", "same-origin"), ("origin", "http://evil.example")],
-        ] {
-            assert!(!authenticator.is_same_origin(&headers(&bad)), "{bad:?}");
-        }
-    }
 
     #[test]
     fn the_attempts_of_a_network_are_limited() {

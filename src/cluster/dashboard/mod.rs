@@ -40,9 +40,9 @@ mod authenticator;
 mod live;
 mod model;
 mod play;
-mod replies;
 mod routes;
 mod serve;
 
+pub use crate::cluster::net::Bound;
 pub use play::{PlayFiles, PlayFilesError};
-pub use serve::{AuthMode, Bound, serve};
+pub use serve::{AuthMode, serve};

@@ -21,8 +21,10 @@ use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
 use super::model::{Update, hex, job_report, proof_report};
 use super::play::PlayFiles;
-use super::replies::{ErrorResponse, error_response, file, json_response, with_headers};
 use crate::cluster::auth::{Action, Name, Token};
+use crate::cluster::net::replies::{
+    ErrorResponse, error_response, file, json_response, with_headers,
+};
 use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::{now_ms, v1};

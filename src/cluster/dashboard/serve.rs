@@ -1,11 +1,9 @@
 //! The listener of the dashboard.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 
@@ -13,7 +11,7 @@ use super::authenticator::Authenticator;
 use super::play::PlayFiles;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
-use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
+use crate::cluster::net::{Bound, ConnectionLimits, PoolLimits, serve_http1};
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 
 /// The limits on open connections.
@@ -28,30 +26,6 @@ pub enum AuthMode {
     Open,
     /// A session is required, over TLS with this identity.
     Sessions(Arc<Authority>, Arc<ServerIdentity>),
-}
-
-/// An address that is bound, and not served yet.
-#[derive(Debug)]
-pub struct Bound {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
-impl Bound {
-    /// Binds an address; port 0 selects a free one.
-    ///
-    /// # Errors
-    /// The address cannot be bound.
-    pub async fn at(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
-    }
-
-    /// Returns the URL to open in a browser.
-    pub fn url(&self, tls: bool) -> String {
-        format!("{}://{}/", if tls { "https" } else { "http" }, self.address)
-    }
 }
 
 /// Serves the dashboard of the coordinator that `operations` calls, and the page to play with if its

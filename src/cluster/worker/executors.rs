@@ -13,12 +13,11 @@ use std::thread::JoinHandle;
 use cpu_thread::CpuThread;
 use device_thread::{device_thread, discover_gpus};
 
-use super::decomposition_cache::DecompositionCache;
 use super::outbox::Outbox;
 use super::work_queue::{Batch, DeviceStatus, LeasedUnit, WorkQueue};
 use crate::cluster::campaign::{Source, UnitId, UnitResult};
 use crate::cluster::protocol::{device_label, messages, v1};
-use crate::decomposition::{Decomposition, JobHash};
+use crate::decomposition::{Decomposition, DecompositionCache, JobHash};
 use crate::engine::processor;
 use crate::engine::{Device, wait_for_devices};
 use crate::tally::{Parts, TallyError};

@@ -7,7 +7,7 @@
 //! | `work_queue.rs` | the leased units and their states; no threads, network or disk |
 //! | `executors.rs` | the threads that count |
 //! | `provers.rs` | the threads that solve the tasks of proofs |
-//! | `kernels.rs`, `decomposition_cache.rs` | the kernels of a thread; the decompositions of jobs |
+//! | `kernels.rs` | the kernels of a thread |
 //! | `outbox.rs`, `outbox_file.rs` | unacknowledged results, in memory and on disk |
 //! | `data_dir.rs`, `connection.rs`, `backoff.rs` | the data directory and the certificate; calls and the meaning of their failures; delays between retries |
 //! | `working_hours.rs`, `environment.rs` | when the worker rests |
@@ -22,7 +22,6 @@
 mod backoff;
 mod connection;
 mod data_dir;
-mod decomposition_cache;
 mod environment;
 mod executors;
 mod kernels;

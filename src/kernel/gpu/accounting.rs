@@ -15,7 +15,6 @@
 //! count. These checks cannot detect wrong arithmetic on sound memory; self-tests and recounts
 //! cover that.
 
-use super::backend::Batch;
 use super::fault::Fault;
 use super::layout::{Counters, Slot};
 use crate::tally::{Parts, Residues, Tally, Thirds};
@@ -29,11 +28,15 @@ pub(super) fn drained(counters: &Counters) -> bool {
         && counters.level_count.iter().all(|&count| count == 0)
 }
 
-/// Checks that all work was done exactly once.
-pub(super) fn audit(batch: &Batch, end: &Counters, slots: &[Slot]) -> Result<(), Fault> {
+/// Checks that all work of a batch with so many prefixes and slots was done exactly once.
+pub(super) fn audit(
+    (prefixes, slots_of_batch): (usize, usize),
+    end: &Counters,
+    slots: &[Slot],
+) -> Result<(), Fault> {
     let wrong = |what: String| Err(Fault::Miscounts(what));
     // A batch holds far fewer than 2^32 prefixes.
-    let to_expand = (batch.prefixes.len() as u32).wrapping_add(end.appended);
+    let to_expand = (prefixes as u32).wrapping_add(end.appended);
     if end.expanded != to_expand {
         return wrong(format!("{} of {to_expand} states were expanded", end.expanded));
     }
@@ -48,8 +51,8 @@ pub(super) fn audit(batch: &Batch, end: &Counters, slots: &[Slot]) -> Result<(),
     if finished != emitted {
         return wrong(format!("{finished} of {emitted} states were finished"));
     }
-    if slots.len() != batch.slots {
-        return wrong(format!("{} of {} slots came back", slots.len(), batch.slots));
+    if slots.len() != slots_of_batch {
+        return wrong(format!("{} of {slots_of_batch} slots came back", slots.len()));
     }
     for slot in slots {
         if pair(slot.hits, slot.hits_high) > pair(slot.turns, slot.turns_high) {
@@ -61,12 +64,18 @@ pub(super) fn audit(batch: &Batch, end: &Counters, slots: &[Slot]) -> Result<(),
 
 /// Adds a slot's count to a range's result.
 pub(super) fn enter(slot: &Slot, weight: Thirds, parts: &mut Parts) -> Result<(), Fault> {
+    let (hits, shadow, turns) = parts_of(slot);
+    // Verified here, and not only in the sum, because two errors in one range could cancel out.
+    Tally::from_parts(hits.into(), shadow, turns.into()).verify()?;
+    Ok(parts.add(weight, hits, shadow, turns)?)
+}
+
+/// Returns the hits of a slot, the residues of its shadow, and its turns.
+pub(super) fn parts_of(slot: &Slot) -> (u64, Residues, u64) {
     let [low, low_high, high, high_high] = slot.shadow;
     let shadow = u128::from(pair(low, low_high)) + (u128::from(pair(high, high_high)) << 16);
     let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
-    // Verified here, and not only in the sum, because two errors in one range could cancel out.
-    Tally::from_parts(hits.into(), Residues::of(shadow), turns.into()).verify()?;
-    Ok(parts.add(weight, hits, Residues::of(shadow), turns)?)
+    (hits, Residues::of(shadow), turns)
 }
 
 const fn pair(low: u32, high: u32) -> u64 {

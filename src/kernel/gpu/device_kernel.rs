@@ -291,7 +291,7 @@ impl PrefixJob<'_> {
             return Err(Fault::Miscounts("work came back after all was done".into()));
         }
         let slots = self.kernel.backend.slots()?;
-        audit(batch, &end, &slots)?;
+        audit((batch.prefixes.len(), batch.slots), &end, &slots)?;
         for (slot, &(range, weight)) in slots.iter().zip(&builder.slots) {
             enter(slot, weight, &mut results[range])?;
         }

@@ -10,6 +10,7 @@
 //! - [`Backend`]: runs the shaders: wgpu, or the [`Mirror`];
 //! - [`DeviceKernel`]: counts units on a backend, and accepts a batch only if its accounting checks
 //!   pass;
+//! - [`RemoteBatches`]: units for a device that another program drives with the same shaders;
 //! - [`self_test`]: known answers; [`Adapters`]: the devices of this machine.
 
 mod accounting;
@@ -24,6 +25,7 @@ mod expand;
 mod fault;
 pub mod layout;
 mod mirror;
+mod remote;
 mod schedule;
 mod search;
 mod self_test;
@@ -38,6 +40,7 @@ pub use device_kernel::DeviceKernel;
 pub use expand::expand;
 pub use fault::Fault;
 pub use mirror::{Memory, Mirror};
+pub use remote::{RemoteBatch, RemoteBatches, RemoteResult};
 pub use schedule::schedule;
 pub use search::search;
 pub use self_test::self_test;

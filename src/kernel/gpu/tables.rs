@@ -117,6 +117,26 @@ impl Tables {
         self.cases.iter().any(Option::is_some)
     }
 
+    /// Returns whether the shaders support all of the symmetry cases, of which there is at least one.
+    pub fn suits_all(&self) -> bool {
+        self.suits() && self.cases.iter().all(Option::is_some)
+    }
+
+    /// Returns the rows below the block.
+    pub fn lower_rows(&self) -> &[LowerRow] {
+        &self.lower_rows
+    }
+
+    /// Returns the rows above the block.
+    pub fn upper_rows(&self) -> &[UpperRow] {
+        &self.upper_rows
+    }
+
+    /// Returns the maximum number of open rows below and above the block.
+    pub const fn most_rows(&self) -> [usize; 2] {
+        [self.most_lower, self.most_upper]
+    }
+
     /// Returns the number of entries that a lane's stack needs.
     pub fn depth(&self) -> u32 {
         self.most_upper.saturating_sub(2).max(1) as u32
@@ -124,7 +144,7 @@ impl Tables {
 
     /// Returns the maximum number of states that one state emits to the ring: on its last two rows
     /// it has as many free columns as rows left.
-    pub(super) fn most_emitted(&self) -> u32 {
+    pub fn most_emitted(&self) -> u32 {
         let upper = self.most_upper as u32;
         (upper + 2) * (upper + 1)
     }

@@ -163,6 +163,9 @@ impl JobReport {
                 time(self.elapsed_s)
             ),
         );
+        if self.guest_units > 0 {
+            line("guests", self.guests());
+        }
         for share in &self.by {
             line(
                 "by",
@@ -183,6 +186,16 @@ impl JobReport {
             line("note", note.clone());
         }
         lines.join("\n") + "\n"
+    }
+
+    /// Returns the contribution of guests: "14 units, of which others counted 0.9 again; 13.1 net".
+    fn guests(&self) -> String {
+        let (units, rechecked) = (self.guest_units, self.guest_units_rechecked);
+        format!(
+            "{}, of which others counted {rechecked:.1} again; {:.1} net",
+            counted(units.into(), "unit"),
+            units as f64 - rechecked
+        )
     }
 
     /// Returns the verified units: "14 of 64 units (21.9 %) recounted by others (3 by the

@@ -7,7 +7,7 @@ use tonic::{Request, Status};
 use super::{Service, malformed, unavailable};
 use crate::cluster::auth::Action;
 use crate::cluster::campaign::{UnitId, UnitResult};
-use crate::cluster::coordinator::access::remote;
+use crate::cluster::coordinator::access::{remote, worker_address};
 use crate::cluster::coordinator::commands::{self, SyncReply, WorkerDetails};
 use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages, v1};
 
@@ -25,7 +25,7 @@ impl Service {
         let began = Instant::now();
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
         let from = remote(&request).map(|address| address.to_string()).unwrap_or_default();
-        let address = remote(&request).map(|address| address.ip());
+        let address = worker_address(&request);
         let request = request.into_inner();
         let build = Self::build(request.peer.as_ref())?;
         let devices = messages::devices(request.devices.clone()).map_err(malformed)?;

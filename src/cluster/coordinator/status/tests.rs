@@ -89,7 +89,9 @@ fn the_list_of_workers_has_their_confirmed_units() {
     let mut test = actor("records");
     let job = test.dispute();
     test.confirm(job);
-    assert_eq!(test.campaign.records().get(&"w1".to_owned()), Some(&(2, 2)));
+    let records = test.campaign.records();
+    let record = records.get(&"w1".to_owned()).expect("the worker has counted");
+    assert_eq!((record.units, record.confirmed), (2, 2));
 }
 
 #[test]

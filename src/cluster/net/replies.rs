@@ -1,4 +1,4 @@
-//! Responses, and the headers that all of them have.
+//! Responses to browsers, and the headers that all of them have.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,7 +14,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// Adds the headers that every response has. A response may have its own content security policy.
-pub(super) async fn with_headers(request: Request, next: Next) -> Response {
+pub(crate) async fn with_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in [
@@ -32,21 +32,21 @@ pub(super) async fn with_headers(request: Request, next: Next) -> Response {
 }
 
 /// Returns a file of the page.
-pub(super) fn file(kind: &'static str, text: &'static str) -> Response {
+pub(crate) fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// Returns a JSON response.
-pub(super) fn json_response(value: &Value) -> Response {
+pub(crate) fn json_response(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
 }
 
 /// An error response: the status code, and one line that says what is wrong.
 #[derive(Debug)]
-pub(super) struct ErrorResponse(StatusCode, String);
+pub(crate) struct ErrorResponse(StatusCode, String);
 
 impl ErrorResponse {
-    pub(super) fn new(code: StatusCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: StatusCode, message: impl Into<String>) -> Self {
         Self(code, message.into())
     }
 }
@@ -73,6 +73,6 @@ impl From<Status> for ErrorResponse {
 }
 
 /// Returns an error response.
-pub(super) fn error_response(code: StatusCode, message: &str) -> Response {
+pub(crate) fn error_response(code: StatusCode, message: &str) -> Response {
     ErrorResponse::new(code, message).into_response()
 }

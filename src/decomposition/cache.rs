@@ -1,13 +1,13 @@
-//! The decompositions of recent jobs. From a job's text, a worker derives the same decomposition as
-//! the coordinator.
+//! The decompositions of recent jobs. From a job's text, every machine derives the same
+//! decomposition.
 
 use std::sync::Arc;
 
-use crate::decomposition::{Decomposition, Job, JobHash};
+use super::{Decomposition, Job, JobHash};
 
 /// A cache of the decompositions of the most recently used jobs.
 #[derive(Debug, Default)]
-pub(super) struct DecompositionCache {
+pub(crate) struct DecompositionCache {
     /// In order of use, the most recent last.
     jobs: Vec<CachedJob>,
 }
@@ -27,7 +27,7 @@ impl DecompositionCache {
     ///
     /// # Errors
     /// The text is missing or is not that of the job, or the job cannot be decomposed.
-    pub(super) fn get(
+    pub(crate) fn get(
         &mut self,
         job: JobHash,
         text: Option<&str>,

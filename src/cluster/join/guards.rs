@@ -1,0 +1,109 @@
+//! The checks that every request passes before it is answered: host and origin, rate limits, and the
+//! session.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::extract::{Extension, Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::routes::Shared;
+use super::sessions::Refused;
+use crate::cluster::net::replies::{ErrorResponse, error_response};
+use crate::cluster::net::{PeerAddress, is_same_origin};
+use crate::cluster::protocol::now_ms;
+
+/// The time limit for receiving a request and starting the response.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// The address of the visitor: an extension of each request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address(pub(super) IpAddr);
+
+/// Refuses requests for another host, and posts that are not JSON from this origin.
+pub(super) async fn check_origin(
+    State(app): Shared,
+    Extension(PeerAddress(peer)): Extension<PeerAddress>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    if !app.is_own_host(headers) {
+        let why = "the host is not a name of the coordinator; use its address, a name given to \
+                   nqueens coordinator init --name, or the host of --join-url";
+        return error_response(StatusCode::MISDIRECTED_REQUEST, why);
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if !is_same_origin(headers, app.scheme()) {
+            let why = "the request does not come from this origin";
+            return error_response(StatusCode::FORBIDDEN, why);
+        }
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if kind != Some("application/json") {
+            return error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
+        }
+    }
+    let address = app.address(headers, peer);
+    request.extensions_mut().insert(Address(address));
+    next.run(request).await
+}
+
+pub(super) async fn with_time_limit(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    }
+}
+
+/// Limits the requests of a network that need no session.
+pub(super) async fn limit_requests(
+    State(app): Shared,
+    Extension(Address(address)): Extension<Address>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match app.limits.may_ask(address) {
+        true => next.run(request).await,
+        false => too_many(),
+    }
+}
+
+fn too_many() -> Response {
+    error_response(StatusCode::TOO_MANY_REQUESTS, "too many requests; try again later")
+}
+
+pub(super) fn refused(error: &Refused) -> ErrorResponse {
+    let code = match error {
+        Refused::NoSession | Refused::Token(_) | Refused::NoAuthority => StatusCode::UNAUTHORIZED,
+        Refused::NoGuests => StatusCode::FORBIDDEN,
+        Refused::TooManyGuests | Refused::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    ErrorResponse::new(code, error.to_string())
+}
+
+/// Requires the secret of a session.
+pub(super) async fn require_session(
+    State(app): Shared,
+    Extension(Address(address)): Extension<Address>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let secret = authorization.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let visitor = match secret {
+        Some(secret) => app.sessions.visitor(secret, address, now_ms()),
+        None => Err(Refused::NoSession),
+    };
+    match visitor {
+        Ok(visitor) if app.limits.may_call(&visitor.worker.name) => {
+            request.extensions_mut().insert(visitor);
+            next.run(request).await
+        }
+        Ok(_) => too_many(),
+        // Whoever guesses secrets is limited, too.
+        Err(_) if !app.limits.may_ask(address) => too_many(),
+        Err(error) => refused(&error).into_response(),
+    }
+}
