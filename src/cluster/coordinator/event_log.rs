@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::now_ms;
-use crate::cluster::campaign::{JobState, UnitId};
+use crate::cluster::campaign::{CampaignEvent, JobState};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
 
 /// The maximum number of events. Older ones are dropped.
-const MOST_EVENTS: usize = 1024;
+pub(super) const MOST_EVENTS: usize = 1024;
 
 /// An event that operators should know of.
 #[derive(Clone, Debug)]
@@ -36,6 +36,34 @@ impl OperatorEvent {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
     }
 
+    /// Returns what operators are told about an event of the campaign, which was requested by `who`
+    /// if that is not empty. Returns `None` for events that are too frequent.
+    pub(super) fn of(event: &CampaignEvent, who: &str) -> Option<Self> {
+        Some(match event {
+            CampaignEvent::JobSubmitted { job, text, submitter, .. } => {
+                Self::job_submitted(*job, text, submitter)
+            }
+            CampaignEvent::JobState { job, state } => Self::job_state(*job, *state, who),
+            CampaignEvent::UnitPoisoned { unit, reason } => {
+                let text = format!("{unit} is set aside: {reason}");
+                Self::error(EventKind::Poisoned, text).of_job(unit.job)
+            }
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
+                let text = format!("worker {worker} is in quarantine: {reason}");
+                Self::error(EventKind::Quarantined, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerReleased { worker } => {
+                let text = format!("worker {worker} is released from quarantine{}", by(who));
+                Self::info(EventKind::Released, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerDrained { worker, .. } => {
+                let text = format!("worker {worker} is drained and gets no more work{}", by(who));
+                Self::info(EventKind::Draining, text).of_worker(worker)
+            }
+            _ => return None,
+        })
+    }
+
     /// Creates the event of a submission.
     pub(super) fn job_submitted(job: JobHash, text: &str, submitter: &str) -> Self {
         let text = format!("job {job} is submitted{}: {text}", by(submitter));
@@ -53,30 +81,6 @@ impl OperatorEvent {
             }
         };
         event.of_job(job)
-    }
-
-    /// Creates the event of a unit that was set aside.
-    pub(super) fn unit_poisoned(unit: UnitId, reason: &str) -> Self {
-        let text = format!("{unit} is set aside: {reason}");
-        Self::error(EventKind::Poisoned, text).of_job(unit.job)
-    }
-
-    /// Creates the event of a quarantine.
-    pub(super) fn worker_quarantined(worker: &str, reason: &str) -> Self {
-        let text = format!("worker {worker} is in quarantine: {reason}");
-        Self::error(EventKind::Quarantined, text).of_worker(worker)
-    }
-
-    /// Creates the event of a release from quarantine.
-    pub(super) fn worker_released(worker: &str, who: &str) -> Self {
-        let text = format!("worker {worker} is released from quarantine{}", by(who));
-        Self::info(EventKind::Released, text).of_worker(worker)
-    }
-
-    /// Creates the event of a worker that was drained.
-    pub(super) fn worker_drained(worker: &str, who: &str) -> Self {
-        let text = format!("worker {worker} is drained and gets no more work{}", by(who));
-        Self::info(EventKind::Draining, text).of_worker(worker)
     }
 
     /// Sets the job that the event concerns.

@@ -1,0 +1,52 @@
+//! What operators learn about proofs.
+
+use super::super::event_log::OperatorEvent;
+use super::{NotificationKind, Observers};
+use crate::cluster::campaign::JobState;
+use crate::cluster::protocol::v1::EventKind;
+use crate::decomposition::JobHash;
+
+impl Observers {
+    /// Observes a new proof.
+    pub(in super::super) fn proof_submitted(&self, job: JobHash, text: &str, submitter: &str) {
+        tracing::info!(%job, submitter, text, "a proof is submitted");
+        self.event_log.add(OperatorEvent::job_submitted(job, text, submitter));
+    }
+
+    /// Observes a state that `by` requested.
+    pub(in super::super) fn proof_state_changed(&self, job: JobHash, state: JobState, by: &str) {
+        tracing::info!(%job, state = state.name(), "the state of a proof has changed");
+        self.event_log.add(OperatorEvent::job_state(job, state, by));
+    }
+
+    /// Observes a finished proof, whose certificate has this many bytes.
+    pub(in super::super) fn proof_finished(&self, job: JobHash, proof: &str, bytes: usize) {
+        tracing::info!(proof, bytes, "proved");
+        let text = format!("job {job} is finished: {proof} is proved");
+        self.event_log.add(OperatorEvent::info(EventKind::Finished, text.clone()).of_job(job));
+        self.notify(NotificationKind::Finished, Some(job), None, text);
+    }
+
+    /// Observes a stored certificate that fails its check.
+    pub(in super::super) fn certificate_invalid(&self, job: JobHash, proof: &str, why: &str) {
+        tracing::error!(proof, "a certificate fails its check: {why}");
+        let text =
+            format!("job {job} is paused: the certificate of {proof} fails its check: {why}");
+        self.notify(NotificationKind::Trouble, Some(job), None, text);
+    }
+
+    /// Observes a search that ended with an error.
+    pub(in super::super) fn proof_failed(&self, proof: &str, trouble: &str) {
+        tracing::error!(proof, "{trouble}");
+    }
+
+    /// Observes an answer of another version.
+    pub(in super::super) fn answer_unreadable(&self, worker: &str, proof: &str, why: &str) {
+        tracing::warn!(worker, proof, why, "an answer cannot be read");
+    }
+
+    /// Observes an answer that failed its check.
+    pub(in super::super) fn answer_wrong(&self, worker: &str, proof: &str, why: &str) {
+        tracing::error!(worker, proof, why, "an answer is wrong");
+    }
+}
