@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::job_info::Jobs;
 use super::now_ms;
-use crate::cluster::campaign::{JobState, UnitId};
+use crate::cluster::campaign::{Campaign, CampaignEvent, JobState};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
-use crate::report::counted;
+use crate::report::{count_title, counted};
 
 /// The maximum number of events. Older ones are dropped.
-const MOST_EVENTS: usize = 1024;
+pub(super) const MOST_EVENTS: usize = 1024;
 
 /// An event that operators should know of.
 #[derive(Clone, Debug)]
@@ -35,6 +36,45 @@ impl OperatorEvent {
 
     pub(super) fn error(kind: EventKind, text: impl Into<String>) -> Self {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
+    }
+
+    /// Returns what operators are told about an event that was applied to the campaign, and that was
+    /// requested by `who` if that is not empty. Returns `None` for events that are too frequent.
+    pub(super) fn of(
+        event: &CampaignEvent,
+        campaign: &Campaign,
+        jobs: &Jobs,
+        who: &str,
+    ) -> Option<Self> {
+        Some(match event {
+            CampaignEvent::JobSubmitted { job, units, submitter, .. } => {
+                Self::job_submitted(*job, &job_title(jobs, job), submitter, Some(*units))
+            }
+            CampaignEvent::JobState { job, state } => {
+                let changed = Self::job_state(*job, &job_title(jobs, job), *state, who);
+                match outcome(campaign, job, *state) {
+                    Some(outcome) => changed.with_outcome(&outcome),
+                    None => changed,
+                }
+            }
+            CampaignEvent::UnitPoisoned { unit, reason } => {
+                let text = format!("Unit {} set aside: {reason}", unit.unit);
+                Self::error(EventKind::Poisoned, text).of_job(unit.job)
+            }
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
+                let text = format!("Worker {worker} put in quarantine: {reason}");
+                Self::error(EventKind::Quarantined, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerReleased { worker } => {
+                let text = format!("Worker {worker} released from quarantine{}", by(who));
+                Self::info(EventKind::Released, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerDrained { worker, .. } => {
+                let text = format!("Worker {worker} drained{}: it gets no more units", by(who));
+                Self::info(EventKind::Draining, text).of_worker(worker)
+            }
+            _ => return None,
+        })
     }
 
     /// Creates the event of a submission of a job with this title. Only counts have units.
@@ -73,30 +113,6 @@ impl OperatorEvent {
     pub(super) fn with_outcome(self, outcome: &str) -> Self {
         let text = format!("{}: {outcome}", self.text);
         Self { text, ..self }
-    }
-
-    /// Creates the event of a unit that was set aside.
-    pub(super) fn unit_poisoned(unit: UnitId, reason: &str) -> Self {
-        let text = format!("Unit {} set aside: {reason}", unit.unit);
-        Self::error(EventKind::Poisoned, text).of_job(unit.job)
-    }
-
-    /// Creates the event of a quarantine.
-    pub(super) fn worker_quarantined(worker: &str, reason: &str) -> Self {
-        let text = format!("Worker {worker} put in quarantine: {reason}");
-        Self::error(EventKind::Quarantined, text).of_worker(worker)
-    }
-
-    /// Creates the event of a release from quarantine.
-    pub(super) fn worker_released(worker: &str, who: &str) -> Self {
-        let text = format!("Worker {worker} released from quarantine{}", by(who));
-        Self::info(EventKind::Released, text).of_worker(worker)
-    }
-
-    /// Creates the event of a worker that was drained.
-    pub(super) fn worker_drained(worker: &str, who: &str) -> Self {
-        let text = format!("Worker {worker} drained{}: it gets no more units", by(who));
-        Self::info(EventKind::Draining, text).of_worker(worker)
     }
 
     /// Sets the job that the event concerns.
@@ -175,6 +191,17 @@ impl EventLog {
         let first = events.latest.partition_point(|event| event.number <= after);
         events.latest.range(first..).cloned().collect()
     }
+}
+
+/// Returns a job in words.
+fn job_title(jobs: &Jobs, job: &JobHash) -> String {
+    jobs.get(job).map_or_else(|| format!("job {job}"), |info| count_title(info.job.problem()))
+}
+
+/// Returns the number of solutions of a job that is finished: "92 solutions".
+fn outcome(campaign: &Campaign, job: &JobHash, state: JobState) -> Option<String> {
+    let progress = campaign.progress(job).filter(|_| state == JobState::Finished)?;
+    Some(counted(progress.total.solutions().ok()?, "solution"))
 }
 
 #[cfg(test)]
