@@ -207,11 +207,17 @@ fn outcome(campaign: &Campaign, job: &JobHash, state: JobState) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::campaign::{CampaignKey, Settings, UnitId};
 
     #[test]
     fn events_are_plain_sentences() {
         let (job, title) = (JobHash::from_bytes([7; 16]), "count of 19 queens");
         let state = |state, who| OperatorEvent::job_state(job, title, state, who);
+        let campaign = Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0));
+        let of = |event| {
+            OperatorEvent::of(&event, &campaign, &Jobs::new(), "anna").expect("it is shown")
+        };
+        let worker = "w1".to_owned();
         for (event, text) in [
             (
                 OperatorEvent::job_submitted(job, title, "operator", Some(64)),
@@ -229,19 +235,26 @@ mod tests {
                 "Count of 19 queens finished: 4 968 057 848 solutions",
             ),
             (
-                OperatorEvent::unit_poisoned(UnitId { job, unit: 7 }, "out of memory"),
+                of(CampaignEvent::UnitPoisoned {
+                    unit: UnitId { job, unit: 7 },
+                    reason: "out of memory".to_owned(),
+                }),
                 "Unit 7 set aside: out of memory",
             ),
             (
-                OperatorEvent::worker_quarantined("w1", "its result for unit 3 is wrong"),
+                of(CampaignEvent::WorkerQuarantined {
+                    worker: worker.clone(),
+                    reason: "its result for unit 3 is wrong".to_owned(),
+                    widen: true,
+                }),
                 "Worker w1 put in quarantine: its result for unit 3 is wrong",
             ),
             (
-                OperatorEvent::worker_released("w1", "anna"),
+                of(CampaignEvent::WorkerReleased { worker: worker.clone() }),
                 "Worker w1 released from quarantine by anna",
             ),
             (
-                OperatorEvent::worker_drained("w1", "anna"),
+                of(CampaignEvent::WorkerDrained { worker, boot: 1 }),
                 "Worker w1 drained by anna: it gets no more units",
             ),
         ] {
