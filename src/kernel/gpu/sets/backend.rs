@@ -8,20 +8,20 @@ use crate::kernel::gpu::fault::Fault;
 pub struct SetShape {
     /// The number of workgroups.
     pub groups: u32,
-    /// The number of states that each of them has room for.
+    /// The number of states that each of them has room for: on devices a power of two.
     pub capacity: u32,
 }
 
 impl SetShape {
-    /// For GPUs. Not measured on hardware yet: enough workgroups to fill a large card, with lists
-    /// of 3.5 GiB in all.
-    pub(in crate::kernel::gpu) const DEFAULT: Self = Self { groups: 1792, capacity: 1 << 18 };
+    /// For GPUs. Not measured on hardware yet: six workgroups, for which there is workgroup memory,
+    /// on each multiprocessor of a large card (132), with lists of 3.1 GiB in all.
+    pub(in crate::kernel::gpu) const DEFAULT: Self = Self { groups: 792, capacity: 1 << 19 };
     /// For software drivers: llvmpipe ends loops after 65,535 iterations in all loops of a shader,
     /// and a step is not interrupted.
     pub(in crate::kernel::gpu) const SOFTWARE: Self = Self { groups: 16, capacity: 1 << 12 };
     /// The least useful room of a workgroup, in states.
     const FEWEST_STATES: u32 = 1 << 10;
-    /// The largest room: a lane counts at most 2^16 of these states at once.
+    /// The largest room: a lane counts at most 75,000 of these states in a step.
     const MOST_STATES: u32 = 1 << 20;
 
     /// Returns this shape, or a smaller one whose lists have at most `most_bytes`.

@@ -35,11 +35,15 @@ pub const ITEM: usize = 129;
 pub const NONE: u32 = u32::MAX;
 
 /// The pairs of words of a workgroup's program.
-pub const PROGRAM: usize = 6144;
+pub const PROGRAM: usize = 6160;
 
-/// The planes of a lane.
+/// The lanes of a workgroup, and the planes: the best first. A plane has 64 bits for two lanes.
 #[cfg(any(feature = "gpu", test))]
-pub(in crate::kernel::gpu) const PLANES: u32 = 128;
+pub(in crate::kernel::gpu) const LANES_AND_PLANES: [(u32, u32); 3] =
+    [(64, 128), (64, 120), (32, 120)];
+
+/// The listing of a set that does not fit ends at this many times the room.
+pub(super) const LISTED: u32 = 4;
 
 /// The most columns of a board: the other bits of a state's words have the rule's group and side.
 pub const MOST_COLUMNS: usize = 28;
@@ -172,7 +176,7 @@ mod tests {
             ("MOST_ROWS", MOST_ROWS),
             ("OUTER", MOST_OUTER_ROWS),
             ("NOT_COUNTED", NOT_COUNTED as usize),
-            ("PLANES", PLANES as usize),
+            ("LISTED", LISTED as usize),
         ];
         for (name, value) in of_host {
             assert_eq!(constant(SHADER, name), value.to_string(), "{name}");

@@ -17,7 +17,7 @@ const FRAME: usize = 8;
 /// The position of the sum over the frames in use.
 const CHECK: usize = 130;
 /// The most pairs that have planes.
-const MOST_PAIRS: u32 = 95;
+const MOST_PAIRS: u32 = 87;
 
 /// A state: see the shader.
 pub(super) type State = [u32; 2];
@@ -373,7 +373,7 @@ impl Workgroup<'_> {
                 break;
             }
             self.count_states(item, first, &columns, completions, test, list, number == 0);
-            spent += (list.count as u32 / 64 + 1) * (completions.len() as u32 + 128) + 1024;
+            spent += (list.count as u32 / 128 + 1) * (completions.len() as u32 + 256) + 1024;
         }
         spent
     }
