@@ -38,7 +38,7 @@ pub const NONE: u32 = u32::MAX;
 pub const PROGRAM: usize = 6160;
 
 /// The lanes of a workgroup, and the planes: the best first. A plane has 64 bits for two lanes.
-#[cfg(any(feature = "gpu", test))]
+#[cfg(feature = "gpu")]
 pub(in crate::kernel::gpu) const LANES_AND_PLANES: [(u32, u32); 3] =
     [(64, 128), (64, 120), (32, 120)];
 
