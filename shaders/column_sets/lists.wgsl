@@ -93,7 +93,7 @@ fn begin_triple(at: ptr<function, Below>, triple: u32, lower: u32, rows: FirstRo
 }
 
 // Lists the placements of the lower half of a set. A list that does not fit is not written any more,
-// but counted, up to a few times the room.
+// but counted, up to a few times the room. A list that takes a lane too long is given up.
 fn list_set(item: SetItem, family: u32, start: u32) {
     let rows = families[family + ROWS_BELOW];
     let gap = families[family + GAP];
@@ -109,9 +109,10 @@ fn list_set(item: SetItem, family: u32, start: u32) {
     var candidates = 0u;
     // The rows on the stack, which is in the memory of planes.
     var depth = 0u;
-    // A driver that bounds loops would lose placements; this is noticed.
     var is_complete = false;
-    loop {
+    var iterations = 0u;
+    while (iterations < params.list_iterations) {
+        iterations += 1u;
         if (candidates == 0u) {
             if (depth > 0u) {
                 depth -= 1u;
@@ -179,6 +180,7 @@ fn list_set(item: SetItem, family: u32, start: u32) {
     if (!is_complete) {
         atomicStore(&stopped, 1u);
     }
+    atomicMax(&most_iterations, iterations);
     atomicAdd(&kept_mark, listed_mark);
 }
 

@@ -93,6 +93,8 @@ struct SetParams {
     // The work after which a workgroup stops: about so many iterations of loops in a lane.
     budget: u32,
     stamp: u32,
+    // The iterations of a lane after which the listing of a set is given up.
+    list_iterations: u32,
 }
 
 struct SetItem {
@@ -174,6 +176,8 @@ var<workgroup> kept_mark: atomic<u32>;
 var<workgroup> seen_mark: atomic<u32>;
 var<workgroup> stopped: atomic<u32>;
 var<workgroup> next_triple: atomic<u32>;
+// The most iterations of a lane that lists placements.
+var<workgroup> most_iterations: atomic<u32>;
 var<workgroup> single_count: atomic<u32>;
 var<workgroup> double_count: atomic<u32>;
 var<workgroup> long_count: atomic<u32>;

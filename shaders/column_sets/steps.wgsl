@@ -170,6 +170,7 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             atomicStore(&kept_mark, 0u);
             atomicStore(&seen_mark, 0u);
             atomicStore(&next_triple, 0u);
+            atomicStore(&most_iterations, 0u);
         }
         let what = workgroupUniformLoad(&step.what);
         item = workgroupUniformLoad(&step.item);
@@ -196,8 +197,7 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             let count = atomicLoad(&kept_count);
             pad_list(start + count);
             storageBarrier();
-            // About ten iterations for a state, by lanes of which half may be idle.
-            spent += 20u * count / LANES + 512u;
+            spent += atomicLoad(&most_iterations) + 512u;
             if (lane == 0u) {
                 atomicAdd(&slots[item].listed, count);
                 if (count > params.capacity || atomicLoad(&stopped) != 0u) {

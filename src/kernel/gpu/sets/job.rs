@@ -278,6 +278,7 @@ impl SetCounts {
             capacity: self.shape.capacity,
             budget,
             stamp: self.stamp,
+            list_iterations: self.shape.list_iterations,
         })?;
         running.in_flight.push_back(self.stamp);
         Ok(())
@@ -311,7 +312,8 @@ fn parts(set: &ColumnSet, listed: u32, capacity: u32) -> Option<Vec<ColumnSet>> 
     let row = set.first_rows.iter().position(|columns| columns.count_ones() > 1)?;
     let columns: Vec<usize> = columns_of(set.first_rows[row]).collect();
     // Lists behind the first one take about three quarters of its room. If the listing was ended, it
-    // is not known how many states there are.
+    // is not known how many states there are: many, if it was too long for the room, and otherwise
+    // half of them may take a lane less time.
     let room = u64::from(capacity);
     let wanted = match u64::from(listed) {
         listed if listed > room * u64::from(LISTED) => columns.len(),

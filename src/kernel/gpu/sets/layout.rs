@@ -66,10 +66,12 @@ pub struct SetParams {
     pub items: u32,
     /// The number of states that a workgroup has room for.
     pub capacity: u32,
-    /// The work after which a workgroup stops, in tests of states.
+    /// The work after which a workgroup stops: about so many iterations of loops in a lane.
     pub budget: u32,
     /// The number of the submission.
     pub stamp: u32,
+    /// The iterations of a lane after which the listing of a set is given up.
+    pub list_iterations: u32,
 }
 
 /// A set, or a part of one.
@@ -148,7 +150,11 @@ mod tests {
 
     #[test]
     fn the_shader_of_column_sets_and_the_host_have_the_same_memory_layout() {
-        assert_same_layout!(SHADER, SetParams, [n, items, capacity, budget, stamp]);
+        assert_same_layout!(
+            SHADER,
+            SetParams,
+            [n, items, capacity, budget, stamp, list_iterations]
+        );
         assert_same_layout!(SHADER, SetItem, [upper, lower, first_rows, family]);
         assert_same_layout!(SHADER, SetQueue, [next, finished, ran, stamp, damaged, idle]);
         assert_same_layout!(
