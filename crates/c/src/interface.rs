@@ -81,7 +81,7 @@ unsafe fn array<'a, T>(pointer: *const T, length: usize, name: &str) -> Result<&
 ///
 /// # Safety
 /// `pointer` is null or points to a text that ends with a null byte and lives long enough.
-unsafe fn text<'a>(pointer: *const c_char, default: &'a str) -> Result<&'a str, Failure> {
+unsafe fn text(pointer: *const c_char, default: &str) -> Result<&str, Failure> {
     if pointer.is_null() {
         return Ok(default);
     }
