@@ -98,6 +98,8 @@ const CASES: &[Case] = &[
     ("check", 2, &[], &["needs <FILE>", "usage: nqueens check"]),
     ("check no-such-file", 7, &[], &["no-such-file"]),
     ("check 2413", 7, &[], &["nqueens verify checks a solution"]),
+    ("--version --json", 0, &["{\"version\":\"", "\"features\":[\"cli\"", "\"kernels\":["], &[]),
+    ("--json -V", 0, &["\"commit\":\"", "\"fastest_for_prefixes\":\""], &[]),
     ("play", 2, &[], &["a web page (docs/play.md)"]),
     ("verify 2 4 1 3", 0, &["valid: 4 queens"], &[]),
     ("verify 2413", 0, &["valid: 4 queens"], &[]),
