@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::board::Piece;
 use crate::kernel::KernelKind;
 
-/// What `--version --json` prints.
+/// The output of `--version --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Version {
     version: &'static str,

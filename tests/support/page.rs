@@ -130,7 +130,7 @@ pub struct PageTables {
     upper_rows: Vec<UpperRow>,
 }
 
-/// What the page returns for a batch.
+/// The result of a page for a batch.
 #[derive(Clone, Debug)]
 pub struct PageResult {
     pub counters: Counters,
@@ -164,7 +164,7 @@ pub struct Page {
     pub held: Vec<Value>,
     /// The tables of the last job, in the image that they are of.
     pub known: Option<(String, PageTables)>,
-    /// Whether it repeats calls that are refused because there are too many.
+    /// True if it repeats calls that are refused because there are too many.
     pub patient: bool,
 }
 

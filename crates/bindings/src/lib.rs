@@ -1,4 +1,4 @@
-//! What the bindings for Python and C share.
+//! The requests that the bindings for Python and C share.
 //!
 //! | module | contents |
 //! |---|---|

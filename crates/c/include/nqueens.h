@@ -33,7 +33,7 @@ typedef enum nqueens_status {
   NQUEENS_STATUS_NOT_AVAILABLE = 5,
   // A check failed: do not use the result.
   NQUEENS_STATUS_CHECK_FAILED = 6,
-  // What was given cannot be read as a certificate.
+  // The bytes cannot be read as a certificate.
   NQUEENS_STATUS_FILE = 7,
   // A callback ended the run.
   NQUEENS_STATUS_INTERRUPTED = 130,

@@ -22,7 +22,7 @@ pub enum Status {
     NotAvailable = 5,
     /// A check failed: do not use the result.
     CheckFailed = 6,
-    /// What was given cannot be read as a certificate.
+    /// The bytes cannot be read as a certificate.
     File = 7,
     /// A callback ended the run.
     Interrupted = 130,

@@ -41,7 +41,7 @@ pub(crate) struct SolutionStream {
 struct State {
     receiver: Option<Receiver<Result<Chunk, Failure>>>,
     thread: Option<JoinHandle<()>>,
-    /// What was received and not read yet.
+    /// The solutions that were received and not read yet.
     pending: Chunk,
     /// The number of solutions that may still be read.
     limit: usize,

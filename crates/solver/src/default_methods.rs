@@ -32,7 +32,7 @@ pub enum FirstAttempt {
 pub struct DefaultMethods {
     /// The method that is tried first.
     pub first: FirstAttempt,
-    /// Whether constraint programming follows if the first method gives up.
+    /// True if constraint programming follows after the first method gives up.
     pub then_cp: bool,
 }
 
