@@ -25,7 +25,11 @@ TURNS = {20: (9.3, 0.75), 22: (10.2, 0.45), 24: (11.0, 0.3), 27: (12.0, 0.2)}
 # The shares of turns without masks, with one gate, and with masks (even boards).
 VARIANTS = [({}, 0.65), ({"GATED": 1}, 0.28), ({"GENERAL": 1}, 0.07)]
 # The states of a workgroup in `src/kernel/gpu/sets/backend.rs`.
-DEFAULT_CAPACITY = "262144"
+DEFAULT_CAPACITY = "524288"
+# The planes that an iteration of the loops over records reads.
+READS = {"two single records": 12, "two double records": 16, "two long records": 24}
+# The warps of a workgroup.
+WARPS = 2
 # Latencies of a read from the first cache and from the second one.
 NEAR, FAR = 35, 260
 
@@ -49,46 +53,41 @@ def hot_loops(code):
     for loop in code.loops:
         of.setdefault(phase(code, loop), []).append(loop)
 
-    def flat(loop, times):
-        """The loop's own instructions, and those of inner loops, each `times` times."""
-        body = loop.own()
-        for inner in loop.inner:
-            body = body + inner.own() * times
-        return body
+    def among(loops, function):
+        return [loop for loop in loops if function in functions(code, loop)]
 
-    lists = [loop for loop in of["list_set"] if "place_below" in functions(code, loop)]
-    found["list iterations"] = [loop for loop in lists if not loop.inner][0].own()
-    outer = [loop for loop in lists if loop.inner][0]
-    found["list steps"] = outer.own() * 2
+    # A lane that has ended a triple begins the next one; `bit_of` has inner loops.
+    lists = max(of["list_set"], key=lambda loop: loop.last - loop.first)
+    begins = [i for i in lists.own() if "begin_triple" in code.instructions[i].functions]
+    found["list iterations"] = sorted(set(lists.own()) - set(begins))
+    found["list steps"] = begins + [i for loop in lists.inner for i in loop.own()] * 4
     joins = of["list_completions"]
-    chains = [loop for loop in joins if not loop.inner and "with_completion" in functions(code, loop)]
+    chains = [loop for loop in among(joins, "with_completion") if not loop.inner]
     found["join iterations"] = chains[0].own()
     found["join steps"] = [loop for loop in joins if chains[0] in loop.inner][0].own()
     for name, function in (("pair steps", "list_pairs"), ("quadruple steps", "list_quadruples")):
-        inner = [loop for loop in joins if not loop.inner and function in functions(code, loop)]
+        inner = [loop for loop in among(joins, function) if not loop.inner]
         # The compiler makes a loop for each half of the rows; the longer one is charged for both.
         found[name] = max(inner, key=lambda loop: len(loop.own())).own()
-    finish = sorted(of["finish_program"], key=lambda loop: len(loop.own()))
-    found["record steps, short"] = finish[0].own()
-    found["record steps, long"] = finish[-1].own()
+    finish = [loop for loop in among(of["finish_program"], "with_planes") if not loop.inner]
+    found["record steps"] = finish[0].own()
+    # The rule of the first row is not tested in later rows, which nearly all tests are in.
+    def without_rule(positions):
+        return [i for i in positions if "bit_if_refused" not in code.instructions[i].functions]
+
     counts = of["count_states"]
-    records = [loop for loop in counts if not loop.inner and "inner_of" in functions(code, loop)]
-    records.sort(key=lambda loop: sum(code.instructions[i].name.startswith("LDS")
-                                      for i in loop.own()))
-    short, long = records[0], records[-1]
-    found["records, short"], found["records, long"] = short.own(), long.own()
-    rounds = [loop for loop in counts if short in loop.inner][0]
-    batch = [loop for loop in rounds.inner
-             if any("is_kept" in functions(code, part) for part in [loop, *loop.inner])]
-    batch = max(batch, key=lambda loop: loop.last - loop.first)
-    found["batches in rounds"] = flat(batch, 8)
-    # The squares of the first rows, if the compiler left a loop of four.
-    rows = [loop for loop in rounds.inner
-            if "row_squares" in functions(code, loop) and loop not in (short, long)]
-    found["rounds"] = rounds.own() + [i for loop in rows for i in loop.own()] * 4
-    filters = of["filter_list"]
-    biggest = max(filters, key=lambda loop: loop.last - loop.first)
-    found["filter batches"] = flat(biggest, 8)
+    # The records of each kind, in the order of the shader.
+    records = sorted((loop for loop in among(counts, "inner_of") if not loop.inner),
+                     key=lambda loop: loop.first)
+    for name, loop in zip(("two single records", "two double records", "two long records"), records):
+        found[name] = loop.own()
+    rounds = [loop for loop in counts if records[0] in loop.inner][0]
+    found["batches in rounds"] = without_rule(among(rounds.inner, "kept_of_eight")[0].own())
+    # Parts of a round that are loops, and how often the whole of each is executed.
+    parts = [("squares_of_row", 8 // WARPS)]
+    found["rounds"] = rounds.own() + [
+        i for name, times in parts for loop in among(rounds.inner, name) for i in loop.own() * times]
+    found["filter batches"] = without_rule(among(of["filter_list"], "kept_of_eight")[0].own())
     return found
 
 
@@ -103,10 +102,11 @@ class Sets:
 
     def __init__(self, out, arch, **options):
         cubin, self.resources = translate.build(
-            "column_sets", "count_sets", {"LANES": 32}, 32, arch, out, **options)
+            "column_sets", "count_sets", {"LANES": 64, "PLANES": 128}, 64, arch, out, **options)
         self.code = sass.read(cubin)
         self.loops = hot_loops(self.code)
-        self.warps = min(32, SHARED_BYTES // (self.resources["shared"] + 1024))
+        self.groups = min(32, SHARED_BYTES // (self.resources["shared"] + 1024))
+        self.warps = self.groups * WARPS
 
     def rows(self, counts):
         """Returns for each loop: iterations, instructions of each pipe, memory clocks and simulated
@@ -114,9 +114,7 @@ class Sets:
         rows = []
         for name, positions in self.loops.items():
             body = [self.code.instructions[i] for i in positions]
-            loads = 8 * counts["batches in rounds"]
-            lines = counts["lines read in rounds"] / loads if name == "batches in rounds" else \
-                2.0 if name == "filter batches" else 1.0
+            lines = 2.0 if name in ("batches in rounds", "filter batches") else 1.0
             if name == "rounds":
                 # Of the stores of pairs, only those of used pairs are made.
                 pairs = [i for i in body if i.pipe == "shared" and i.name.startswith("STS")
@@ -129,9 +127,9 @@ class Sets:
             executed = [i for i in body if id(i) not in skipped]
             pipes = Counter(i.pipe for i in body)
             memory = sum(memory_clocks(i, lines) for i in executed)
-            # A compiler may make several iterations one: a record has 8 or 16 planes.
+            # A compiler may make several iterations one.
             reads = sum(i.name.startswith("LDS") for i in body)
-            unrolled = {"records, short": reads // 8, "records, long": reads // 16}.get(name, 1)
+            unrolled = reads // READS[name] if name in READS else 1
             simulated = [clocks(executed, self.warps, latency, lines)
                          for latency in ((600, 600) if lines > 1.5 else (NEAR, FAR))]
             rows.append((name, counts.get(name, 0) / unrolled, len(body), pipes, memory, simulated))
@@ -141,7 +139,7 @@ class Sets:
 def print_sets(title, sets, n, counts):
     per = 1024 / counts["states"]
     print(f"\n{title}, n = {n}: clocks of a multiprocessor for 1,024 counted states")
-    print(f"{sets.resources}, {sets.warps} warps a multiprocessor")
+    print(f"{sets.resources}, {sets.groups} workgroups a multiprocessor, of {WARPS} warps each")
     print("loop                   iterations  instr.  issue    ALU    FMA  memory   POPC  simulated")
     sums = [0.0] * 7
     for name, count, length, pipes, memory, simulated in sets.rows(counts):
@@ -157,14 +155,14 @@ def print_sets(title, sets, n, counts):
     return sums[5] / 1024, sums[6] / 1024
 
 
-def bytes_of_memory(counts, cache, warps, processors):
+def bytes_of_memory(counts, cache, groups, processors):
     """Returns the bytes of lists that do not stay in the second cache: those of lists of which all
     workgroups at once need more than it has; and what is written."""
     total = counts.get("states written", 0) * 8 + counts["states listed"] * 8
     for name, value in counts.items():
         if name.startswith("bytes read from lists below 2^"):
             size = 2 ** int(name.split("^")[1])
-            if size * 0.75 * warps * processors > cache:
+            if size * 0.75 * groups * processors > cache:
                 total += value
     return total
 
@@ -221,7 +219,7 @@ def main():
                 per_state = print_sets(title, sets, n, counts)
                 for name, processors, clock, rate, cache in GPUS:
                     busy = [value * counts["states"] / processors / clock for value in per_state]
-                    memory = bytes_of_memory(counts, cache, sets.warps, processors) / rate
+                    memory = bytes_of_memory(counts, cache, sets.groups, processors) / rate
                     seconds[name, n] = (busy, memory)
                     if not options and folder.name == DEFAULT_CAPACITY:
                         low, high = (max(value, memory) for value in busy)

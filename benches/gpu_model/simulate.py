@@ -11,6 +11,7 @@ import re
 # latency. Published figures for similar chips; not measured here.
 ISSUE = {"alu": 2, "fma": 2, "popc": 8, "uniform": 2}
 LATENCY = {"alu": 5, "fma": 5, "popc": 14, "uniform": 10, "control": 6}
+BARRIER_LATENCY = 20
 SHARED_LATENCY = 24
 # What is in flight in the memory pipe before a scheduler waits, in clocks of the pipe.
 MEMORY_QUEUE = 24
@@ -45,7 +46,14 @@ def registers(instruction):
 def memory_clocks(instruction, lines):
     """Returns the clocks of the memory pipe: 128 bytes a clock, and a line a clock."""
     if instruction.pipe == "shared":
-        return width(instruction.name)
+        if instruction.name.startswith("ATOMS"):
+            # Lanes that add to the same word do so one after another, unless the compiler has added
+            # up what they add, for one of them. Other words are mostly different ones.
+            if instruction.predicate:
+                return 1
+            return 32 if ".ADD" in instruction.name else 4
+        # Lanes write what they keep behind each other, into banks that are used twice.
+        return width(instruction.name) * (2 if "take_state" in instruction.functions else 1)
     if instruction.pipe == "global":
         # All lanes read the same record, or each its own state.
         return lines
@@ -58,7 +66,8 @@ def clocks(instructions, warps, memory_latency, lines=1.0, seed=1):
     trace = []
     for instruction in instructions:
         writes, reads = registers(instruction)
-        trace.append((instruction.pipe, memory_clocks(instruction, lines), writes, reads))
+        barrier = instruction.name.startswith("BAR")
+        trace.append((instruction.pipe, memory_clocks(instruction, lines), writes, reads, barrier))
     length, repeats = len(trace), max(3, 3000 // len(trace))
     at = [chance.randrange(length) for _ in range(warps)]
     done, ready, free_at = [0] * warps, [{} for _ in range(warps)], [0] * warps
@@ -71,7 +80,7 @@ def clocks(instructions, warps, memory_latency, lines=1.0, seed=1):
                 warp = waiting[(turn + now) % len(waiting)]
                 if free_at[warp] > now:
                     continue
-                pipe, needs, writes, reads = trace[at[warp]]
+                pipe, needs, writes, reads, barrier = trace[at[warp]]
                 scores = ready[warp]
                 if any(scores.get(register, 0) > now for register in reads + writes):
                     continue
@@ -88,7 +97,8 @@ def clocks(instructions, warps, memory_latency, lines=1.0, seed=1):
                     latency = LATENCY.get(pipe, 5)
                 for register in writes:
                     scores[register] = now + latency
-                free_at[warp] = now + (LATENCY["control"] if pipe == "control" else 1)
+                free_at[warp] = now + (BARRIER_LATENCY if barrier else
+                                       LATENCY["control"] if pipe == "control" else 1)
                 at[warp] = (at[warp] + 1) % length
                 issued += 1
                 break

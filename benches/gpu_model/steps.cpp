@@ -24,7 +24,8 @@ struct State { u32 x, y; };
 struct Item { u32 upper, lower, first[2]; double weight, stands_for; };
 struct Below { u32 free, right, left, x, y, rule; };
 
-constexpr int LANES = 32, OUTER = 8, MOST_PAIRS = 95, MOST_RECORDS = 2048;
+// A workgroup has two warps. What both do is counted twice.
+constexpr int WARPS = 2, LANES = 32 * WARPS, WARP = 32, OUTER = 8, MOST_PAIRS = 95, AT_ONCE = 64 * WARP;
 static u32 n, family[100];
 static bool check;
 static u64 capacity = 1 << 18;
@@ -57,7 +58,7 @@ static bool place(Below &at, u32 row, u32 queen) {
 
 static u64 list_below(const Below &at, u32 row, std::vector<State> &states) {
     u32 open = at.free & ~at.right & ~at.left & family[4 + row];
-    u64 iterations = 1;
+    u64 iterations = 0;
     for (; open; open &= open - 1) {
         iterations++;
         Below next = at;
@@ -70,19 +71,17 @@ static u64 list_below(const Below &at, u32 row, std::vector<State> &states) {
     return iterations;
 }
 
-static bool list_set(const Item &item, std::vector<State> &states) {
-    std::vector<u64> iterations(LANES);
-    u64 triple = 0, of_warp = 0, busy = 0;
-    auto end_of_step = [&] {
-        of_warp += *std::max_element(iterations.begin(), iterations.end());
-        for (u64 &i : iterations) busy += i, i = 0;
-    };
+// A lane that has ended a triple takes the next one, up to a number of them. Returns the states that
+// are listed, at most four times the capacity and a little more.
+static u64 list_set(const Item &item, std::vector<State> &states) {
+    std::vector<u64> lanes(LANES), taken(LANES);
+    u64 steps = 0, busy = 0;
     u32 first = item.first[0] & item.lower & family[4], second = item.lower & item.first[1] & family[5];
-    u64 steps = 0;
+    u64 triples = __builtin_popcount(first) * __builtin_popcount(second) * __builtin_popcount(item.lower);
+    u64 most = triples / LANES;
     for (u32 a = first; a; a &= a - 1)
         for (u32 b = second; b; b &= b - 1)
-            for (u32 c = item.lower; c; c &= c - 1, triple++) {
-                if (triple % LANES == 0) end_of_step(), steps++;
+            for (u32 c = item.lower; c; c &= c - 1, steps++) {
                 u32 queens[3] = {a & -a, b & -b, c & -c};
                 Below at = {item.lower, 0, 0, 0, 0, family[36 + __builtin_ctz(a)]};
                 bool open = true;
@@ -90,20 +89,28 @@ static bool list_set(const Item &item, std::vector<State> &states) {
                     u32 free = row ? at.free & ~at.right & ~at.left & family[4 + row] : at.free;
                     open = (free & queens[row]) && place(at, row, queens[row]);
                 }
-                if (open) iterations[triple % LANES] = list_below(at, 3, states);
+                u64 iterations = open ? list_below(at, 3, states) : 0;
+                u64 next = std::min_element(lanes.begin(), lanes.end(), [&](u64 &a, u64 &b) {
+                    bool full_a = taken[&a - &lanes[0]] > most, full_b = taken[&b - &lanes[0]] > most;
+                    return full_a != full_b ? full_b : a < b;
+                }) - lanes.begin();
+                lanes[next] += std::max<u64>(iterations, 1);
+                taken[next] += open;
+                busy += iterations;
+                if (states.size() > 4 * capacity) goto end;
             }
-    end_of_step();
+end:
     add("list steps", steps);
-    add("list iterations", of_warp);
+    add("list iterations", WARPS * *std::max_element(lanes.begin(), lanes.end()));
     add("list iterations of lanes", busy);
     add("states listed", states.size());
-    return states.size() <= capacity;
+    return states.size();
 }
 
 // The outer rows.
 struct Program {
     std::vector<u64> completions;
-    u32 shorts, longs;
+    u32 singles, doubles, longs;
     std::set<u32> pairs[2];
 };
 
@@ -145,7 +152,7 @@ static void count_joins(u32 first_row, u32 free, u32 right, u32 left, u32 of_row
     std::map<u32, u32> lowers;
     u64 steps = 0, join_steps = 0, join_iterations = 0, lower_count = 0;
     for (int half = 0; half < 4; half += 2) {
-        steps += (pairs[half].size() * pairs[half + 1].size() + LANES - 1) / LANES;
+        steps += (pairs[half].size() * pairs[half + 1].size() + WARP - 1) / WARP;
         for (const Pair &p : pairs[half])
             for (const Pair &q : pairs[half + 1]) {
                 u32 right_hit = (p.queens[0] << 2 | p.queens[1] << 1) & (q.queens[0] | q.queens[1] >> 1);
@@ -155,9 +162,9 @@ static void count_joins(u32 first_row, u32 free, u32 right, u32 left, u32 of_row
                 else uppers.push_back(p.set | q.set);
             }
     }
-    for (size_t i = 0; i < uppers.size(); i += LANES) {
+    for (size_t i = 0; i < uppers.size(); i += WARP) {
         u64 most = 0;
-        for (size_t j = i; j < uppers.size() && j < i + LANES; j++)
+        for (size_t j = i; j < uppers.size() && j < i + WARP; j++)
             most = std::max<u64>(most, lowers.count(~uppers[j] & 127) ? lowers[~uppers[j] & 127] : 0);
         join_steps++;
         join_iterations += most;
@@ -183,9 +190,13 @@ static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 l
         program.pairs[1].insert((c >> 24 & 15) | seven << 4);
     }
     for (auto [_, count] : inner) {
-        program.longs += count / 6 + (count % 6 > 2);
-        program.shorts += count % 6 == 1 || count % 6 == 2;
+        program.longs += count / 4 + (count % 4 > 2);
+        program.doubles += count % 4 == 2;
+        program.singles += count % 4 == 1;
     }
+    program.singles += program.singles % 2;
+    program.doubles += program.doubles % 2;
+    program.longs += program.longs % 2;
     add("programs", 1);
     return program;
 }
@@ -222,7 +233,7 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
         u32 ranks = part == 0 ? 0xff : part == 1 ? 0x0f : 0xf0;
         Program program = make_program(outer, first_row, free, right, left, ranks);
         u32 pairs = program.pairs[0].size() + program.pairs[1].size();
-        bool fits = pairs <= MOST_PAIRS && program.shorts <= MOST_RECORDS && program.longs <= MOST_RECORDS;
+        bool fits = pairs <= MOST_PAIRS;
         if (!fits && part) return false;
         if (!fits || program.completions.empty()) {
             add(fits ? "empty programs" : "programs that do not fit", 1);
@@ -230,37 +241,29 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
             continue;
         }
         add("counted programs", 1);
-        add("record steps, short", (program.shorts + LANES - 1) / LANES);
-        add("record steps, long", (program.longs + LANES - 1) / LANES);
-        u64 next[LANES], rounds = 0, batches = 0, lines = 0, states = 0, end = list.size();
-        for (u64 i = 0; i < LANES; i++) next[i] = i;
-        for (bool any = true; any;) {
-            u32 count[LANES] = {};
-            for (bool reads = true; reads;) {
-                reads = false;
-                std::set<u64> of_load[8];
-                for (u64 lane = 0; lane < LANES; lane++) {
-                    if (count[lane] >= 32 || next[lane] >= end) continue;
-                    reads = true;
-                    u64 at = next[lane];
-                    for (int i = 0; i < 8 && at + i * LANES < end; i++) {
-                        of_load[i].insert((at + i * LANES) / 16);
-                        if (count[lane] < 32) next[lane] += LANES, count[lane] += kept[at + i * LANES];
-                    }
-                }
-                batches += reads;
-                for (auto &load : of_load) lines += load.size();
+        u32 words = program.singles + program.doubles + 2 * program.longs;
+        auto steps = [](u32 records) { return WARPS * ((records + LANES - 1) / LANES); };
+        add("record steps", steps(program.singles) + steps(program.doubles) + steps(2 * program.longs));
+        add("words of records", words);
+        u64 rounds = 0, batches = 0, states = 0, end = list.size();
+        for (u64 at = 0; at < end; rounds++) {
+            for (u64 filled = 0; at < end; at += 8 * LANES) {
+                u64 more = std::count(kept.begin() + at, kept.begin() + std::min(at + 8 * LANES, end), 1);
+                batches += WARPS;
+                // A batch that does not fit is read again.
+                if (filled + more > AT_ONCE) break;
+                filled += more;
+                states += more;
             }
-            any = false;
-            for (u64 lane = 0; lane < LANES; lane++) states += count[lane], any |= next[lane] < end;
-            rounds++;
         }
         if (part < 2) add("states", states);
-        add("rounds", rounds);
+        add("rounds", WARPS * rounds);
         add("batches in rounds", batches);
-        add("lines read in rounds", lines);
-        add("records, short", (double)rounds * program.shorts);
-        add("records, long", (double)rounds * program.longs);
+        // Both warps wait for the one that has more.
+        auto of_warps = [&](u32 records) { return (double)rounds * WARPS * ((records / 2 + WARPS - 1) / WARPS); };
+        add("two single records", of_warps(program.singles));
+        add("two double records", of_warps(program.doubles));
+        add("two long records", of_warps(program.longs));
         add("completions times rounds", (double)rounds * program.completions.size());
         add("pairs", (double)rounds * pairs);
         add("tests in rounds", end);
@@ -308,7 +311,7 @@ static bool count_rows(u32 row, u32 free, u32 right, u32 left, const std::vector
             fits = count_outer(outer, row + 1, next_free, next_right, next_left, list, kept, weight, x, y);
         } else {
             add("filters", 1);
-            add("filter batches", (list.size() + 8 * LANES - 1) / (8 * LANES));
+            add("filter batches", WARPS * ((list.size() + 8 * LANES - 1) / (8 * LANES)));
             add("tests in filters", list.size());
             add("states written", after.size());
             bytes_by_size[size_class(list.size())] += scale * list.size() * 8;
@@ -327,20 +330,26 @@ static void count_item(const Item &item) {
     std::vector<State> states;
     double before = placements;
     add("items", 1);
-    if (list_set(item, states) &&
+    u64 listed = list_set(item, states);
+    if (listed <= capacity &&
         (states.empty() || count_rows(0, item.upper, 0, 0, states, states.size(), item.weight)))
         return;
     placements = before;
     add("items that do not fit", 1);
-    for (int row = 0; row < 2; row++)
-        if (__builtin_popcount(item.first[row]) > 1) {
-            for (u32 a = item.first[row]; a; a &= a - 1) {
-                Item part = item;
-                part.first[row] = a & -a;
-                count_item(part);
-            }
-            return;
+    for (int row = 0; row < 2; row++) {
+        u32 columns = __builtin_popcount(item.first[row]);
+        if (columns < 2) continue;
+        u32 parts = std::max<u64>(2, (listed * 7 / 4 + capacity - 1) / capacity);
+        if (listed > 4 * capacity || parts > columns) parts = columns;
+        u32 each = (columns + parts - 1) / parts;
+        for (u32 left = item.first[row]; left;) {
+            Item part = item;
+            part.first[row] = 0;
+            for (u32 i = 0; i < each && left; i++, left &= left - 1) part.first[row] |= left & -left;
+            count_item(part);
         }
+        return;
+    }
     add("items for the CPU", 1);
 }
 

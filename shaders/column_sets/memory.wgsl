@@ -3,28 +3,42 @@
 // For a set a workgroup lists all placements of the lower half, as two masks each (see `state_of`);
 // the first upper rows filter the list, one column after another; for the outer rows (at most 8) it
 // lists their completions as a program, and counts the pairs of states and completions that do not
-// meet by bit planes: a lane has 32 states in each plane. Lists stay in the workgroup's part of
+// meet by bit planes: a lane has 64 states in each plane. Lists stay in the workgroup's part of
 // `states`, one behind the other. What is pending is in `frames`, so a submission can end between
 // any two steps. The mirror of this shader is `src/kernel/gpu/sets/mirror.rs`.
 //
 // This file has the memory; the others of this folder follow it in one module.
 
-// The lanes of a workgroup: a power of two, at most 32.
-override LANES: u32 = 32u;
+// The lanes of a workgroup: a power of two, at most 64. Lanes of the two halves of a workgroup, the
+// teams, share a column of planes: they count different completions of the same states.
+override LANES: u32 = 64u;
+override COLUMNS: u32 = LANES / 2u;
 
-// The planes of a lane: squares of four inner rows, a plane of zeros, and pairs of outer squares.
-const PLANES: u32 = 128u;
+// The planes, two words in each column: of the squares of four inner rows, of zeros, and of pairs of
+// outer squares. At least 120, as many as there is memory for up to 128; then no index needs a check.
+override PLANES: u32 = 120u;
 const ZERO: u32 = 32u;
 const PAIRS: u32 = 33u;
-const MOST_PAIRS: u32 = 95u;
-// Before the pairs are there: states and then planes of their left and right masks.
-const LEFT: u32 = 33u;
-const RIGHT: u32 = 65u;
+// Before the pairs are there, their memory has states, then the planes of their masks (one for each
+// column), and the squares of the outer rows. What is overwritten is read before.
+const AT_ONCE: u32 = 64u;
+const STATES: u32 = 56u;
+const LEFT: u32 = 32u;
+const RIGHT: u32 = 60u;
+const OUTER_SQUARES: u32 = 88u;
 
-// The parts of a program: records with one or two completions, and with up to six.
-const SHORT_RECORDS: u32 = 2048u;
-const LONG_RECORDS: u32 = 2048u;
-const PROGRAM: u32 = 6144u; // SHORT_RECORDS + 2 * LONG_RECORDS
+// The states of a lane that are read at once. Lists begin at a multiple of a workgroup's, and are
+// filled up to one by states that every test refuses.
+const BATCH: u32 = 8u;
+// The states of an element of `states`: a constant part of a batch has a constant address in it.
+const PART: u32 = 128u;
+
+// The parts of a program: records with one completion, with two, and with up to four.
+const SINGLE_RECORDS: u32 = 2048u;
+const DOUBLE_RECORDS: u32 = 2048u;
+const LONG_RECORDS: u32 = 1024u;
+// Behind them are pairs of words that may be read, but are not used.
+const PROGRAM: u32 = 6160u;
 
 // Words of a frame, and of a workgroup's frames.
 const FREE: u32 = 0u;
@@ -58,8 +72,11 @@ const FAMILY: u32 = 100u;
 const OUTER: u32 = 8u;
 // The group of states that do not count.
 const NOT_COUNTED: u32 = 16u;
-// No state: the left mask of one that has no completion.
-const PADDING: u32 = 0xffffffffu;
+// The listing of a set that does not fit ends at this many times the room.
+const LISTED: u32 = 4u;
+// A bit of right masks that no state has, and that every test refuses. Where there is no state, it is
+// the only one.
+const REFUSED: u32 = 0x40000000u;
 
 // What a workgroup does next.
 const STOP: u32 = 0u;
@@ -76,6 +93,8 @@ struct SetParams {
     // The work after which a workgroup stops: about so many iterations of loops in a lane.
     budget: u32,
     stamp: u32,
+    // The iterations of a lane after which the listing of a set is given up.
+    list_iterations: u32,
 }
 
 struct SetItem {
@@ -122,10 +141,14 @@ struct SetSlot {
 @group(0) @binding(3) var<storage, read_write> queue: SetQueue;
 @group(0) @binding(4) var<storage, read_write> slots: array<SetSlot>;
 @group(0) @binding(5) var<storage, read_write> frames: array<u32>;
-@group(0) @binding(6) var<storage, read_write> states: array<vec2<u32>>;
+@group(0) @binding(6) var<storage, read_write> states: array<array<vec2<u32>, PART>>;
 @group(0) @binding(7) var<storage, read_write> programs: array<vec2<u32>>;
 
-var<workgroup> planes: array<u32, PLANES * LANES>;
+var<workgroup> planes: array<vec2<u32>, PLANES * COLUMNS>;
+
+// For each square of the outer rows, eight a row, the two planes of masks that it is made of: their
+// places in column 0, the left one in the low half.
+var<workgroup> square_places: array<u32, 64>;
 
 // The next step, and what it needs; written by lane 0.
 struct Step {
@@ -152,7 +175,11 @@ var<workgroup> kept_count: atomic<u32>;
 var<workgroup> kept_mark: atomic<u32>;
 var<workgroup> seen_mark: atomic<u32>;
 var<workgroup> stopped: atomic<u32>;
-var<workgroup> short_count: atomic<u32>;
+var<workgroup> next_triple: atomic<u32>;
+// The most iterations of a lane that lists placements.
+var<workgroup> most_iterations: atomic<u32>;
+var<workgroup> single_count: atomic<u32>;
+var<workgroup> double_count: atomic<u32>;
 var<workgroup> long_count: atomic<u32>;
 var<workgroup> used: array<atomic<u32>, 4>;
 var<workgroup> program_mark: atomic<u32>;
@@ -162,6 +189,8 @@ var<workgroup> program_fits: u32;
 var<workgroup> program_counts: u32;
 
 var<private> lane: u32;
+var<private> column: u32;
+var<private> team: u32;
 var<private> group: u32;
 // What this lane has counted and not yet added to the slot.
 var<private> hits: u32;
@@ -169,9 +198,31 @@ var<private> hits_high: u32;
 var<private> low: u32;
 var<private> high: u32;
 var<private> counted_states: u32;
+// The pairs that the completions of this lane use: of rows 4 and 5, and of rows 6 and 7.
+var<private> used_by_lane: vec4<u32>;
 
+// Returns the place of a plane in this lane's column.
 fn plane(index: u32) -> u32 {
-    return ((index * LANES) | lane) & (PLANES * LANES - 1u);
+    return index * COLUMNS + column;
+}
+
+// Returns a word of the memory of planes, which is used otherwise before they are there.
+fn word(index: u32) -> u32 {
+    return planes[index >> 1u][index & 1u];
+}
+
+fn put_word(index: u32, value: u32) {
+    planes[index >> 1u][index & 1u] = value;
+}
+
+// Returns the place behind a list that ends there, where the next one may begin.
+fn next_start(end: u32) -> u32 {
+    return (end + BATCH * LANES - 1u) / (BATCH * LANES) * (BATCH * LANES);
+}
+
+// Writes a state of the workgroup's lists.
+fn put_state(at: u32, state: vec2<u32>) {
+    states[group * (params.capacity / PART) + at / PART][at % PART] = state;
 }
 
 // A sum of these over a list tells whether it is complete.

@@ -1,11 +1,12 @@
 // Column sets by bit planes: the pairs of states and completions that do not meet.
 
-// Replaces the numbers of the pairs in a word by the numbers of their planes.
+// Replaces the numbers of the pairs in a word, one in a byte, by the numbers of their planes, of
+// which the last one has the highest seven bits.
 fn with_planes(word: u32, mask: vec4<u32>) -> u32 {
     return plane_of_pair(word & 0xffu, mask)
         | (plane_of_pair(((word >> 8u) & 0xffu) | 64u, mask) << 8u)
         | (plane_of_pair((word >> 16u) & 0xffu, mask) << 16u)
-        | (plane_of_pair((word >> 24u) | 64u, mask) << 24u);
+        | (plane_of_pair((word >> 24u) | 64u, mask) << 25u);
 }
 
 fn plane_of_pair(pair: u32, mask: vec4<u32>) -> u32 {
@@ -28,6 +29,18 @@ fn plane_of_pair(pair: u32, mask: vec4<u32>) -> u32 {
     return index;
 }
 
+// Two states, or two planes of left masks and of right ones.
+fn two(at: u32) -> vec4<u32> {
+    return vec4<u32>(planes[plane(at)], planes[plane(at + 1u)]);
+}
+
+fn put_two(at: u32, v: vec4<u32>) {
+    planes[plane(LEFT + at)][team] = v.x;
+    planes[plane(RIGHT + at)][team] = v.y;
+    planes[plane(LEFT + at + 1u)][team] = v.z;
+    planes[plane(RIGHT + at + 1u)][team] = v.w;
+}
+
 fn exchange(a: ptr<function, vec4<u32>>, b: ptr<function, vec4<u32>>, shift: u32, mask: u32) {
     let x = *a;
     *a = (x & vec4<u32>(mask)) | ((*b << vec4<u32>(shift)) & vec4<u32>(~mask));
@@ -35,247 +48,383 @@ fn exchange(a: ptr<function, vec4<u32>>, b: ptr<function, vec4<u32>>, shift: u32
 }
 
 fn exchange_within(v: vec4<u32>) -> vec4<u32> {
-    let two = vec2<u32>(0x33333333u);
-    let outer = (v.xy & two) | ((v.zw << vec2<u32>(2u)) & ~two);
-    let inner = ((v.xy >> vec2<u32>(2u)) & two) | (v.zw & ~two);
     let one = vec2<u32>(0x55555555u);
-    let even = vec2<u32>(outer.x, inner.x);
-    let odd = vec2<u32>(outer.y, inner.y);
-    let first = (even & one) | ((odd << vec2<u32>(1u)) & ~one);
-    let second = ((even >> vec2<u32>(1u)) & one) | (odd & ~one);
-    return vec4<u32>(first.x, second.x, first.y, second.y);
+    return vec4<u32>((v.xy & one) | ((v.zw << vec2<u32>(1u)) & ~one),
+        ((v.xy >> vec2<u32>(1u)) & one) | (v.zw & ~one));
 }
 
-fn four(at: u32) -> vec4<u32> {
-    return vec4<u32>(
-        planes[plane(at)], planes[plane(at + 1u)], planes[plane(at + 2u)], planes[plane(at + 3u)]);
+// Transposes the masks of half of a column's states, 32 of each side: bit i of mask j becomes bit j
+// of plane i. Each team does it for a half. The last four planes are not written, because there are
+// at most 28 columns.
+fn transpose() {
+    let masks = STATES + 32u * team;
+    var a = two(masks);
+    var b = two(masks + 2u);
+    var c = two(masks + 4u);
+    var d = two(masks + 6u);
+    var e = two(masks + 8u);
+    var f = two(masks + 10u);
+    var g = two(masks + 12u);
+    var h = two(masks + 14u);
+    var i = two(masks + 16u);
+    var j = two(masks + 18u);
+    var k = two(masks + 20u);
+    var l = two(masks + 22u);
+    var m = two(masks + 24u);
+    var n = two(masks + 26u);
+    var o = two(masks + 28u);
+    var p = two(masks + 30u);
+    // The other team writes where this one has read.
+    workgroupBarrier();
+    exchange(&a, &i, 16u, 0x0000ffffu);
+    exchange(&b, &j, 16u, 0x0000ffffu);
+    exchange(&c, &k, 16u, 0x0000ffffu);
+    exchange(&d, &l, 16u, 0x0000ffffu);
+    exchange(&e, &m, 16u, 0x0000ffffu);
+    exchange(&f, &n, 16u, 0x0000ffffu);
+    exchange(&g, &o, 16u, 0x0000ffffu);
+    exchange(&h, &p, 16u, 0x0000ffffu);
+    exchange(&a, &e, 8u, 0x00ff00ffu);
+    exchange(&b, &f, 8u, 0x00ff00ffu);
+    exchange(&c, &g, 8u, 0x00ff00ffu);
+    exchange(&d, &h, 8u, 0x00ff00ffu);
+    exchange(&i, &m, 8u, 0x00ff00ffu);
+    exchange(&j, &n, 8u, 0x00ff00ffu);
+    exchange(&k, &o, 8u, 0x00ff00ffu);
+    exchange(&l, &p, 8u, 0x00ff00ffu);
+    exchange(&a, &c, 4u, 0x0f0f0f0fu);
+    exchange(&b, &d, 4u, 0x0f0f0f0fu);
+    exchange(&e, &g, 4u, 0x0f0f0f0fu);
+    exchange(&f, &h, 4u, 0x0f0f0f0fu);
+    exchange(&i, &k, 4u, 0x0f0f0f0fu);
+    exchange(&j, &l, 4u, 0x0f0f0f0fu);
+    exchange(&m, &o, 4u, 0x0f0f0f0fu);
+    exchange(&n, &p, 4u, 0x0f0f0f0fu);
+    exchange(&a, &b, 2u, 0x33333333u);
+    exchange(&c, &d, 2u, 0x33333333u);
+    exchange(&e, &f, 2u, 0x33333333u);
+    exchange(&g, &h, 2u, 0x33333333u);
+    exchange(&i, &j, 2u, 0x33333333u);
+    exchange(&k, &l, 2u, 0x33333333u);
+    exchange(&m, &n, 2u, 0x33333333u);
+    exchange(&o, &p, 2u, 0x33333333u);
+    put_two(0u, exchange_within(a));
+    put_two(2u, exchange_within(b));
+    put_two(4u, exchange_within(c));
+    put_two(6u, exchange_within(d));
+    put_two(8u, exchange_within(e));
+    put_two(10u, exchange_within(f));
+    put_two(12u, exchange_within(g));
+    put_two(14u, exchange_within(h));
+    put_two(16u, exchange_within(i));
+    put_two(18u, exchange_within(j));
+    put_two(20u, exchange_within(k));
+    put_two(22u, exchange_within(l));
+    put_two(24u, exchange_within(m));
+    put_two(26u, exchange_within(n));
 }
 
-fn put_four(at: u32, v: vec4<u32>) {
-    planes[plane(at)] = v.x;
-    planes[plane(at + 1u)] = v.y;
-    planes[plane(at + 2u)] = v.z;
-    planes[plane(at + 3u)] = v.w;
-}
-
-// Transposes 32 words: bit i of word j becomes bit j of word i.
-fn transpose(at: u32) {
-    var a = four(at);
-    var b = four(at + 4u);
-    var c = four(at + 8u);
-    var d = four(at + 12u);
-    var e = four(at + 16u);
-    var f = four(at + 20u);
-    var g = four(at + 24u);
-    var h = four(at + 28u);
-    exchange(&a, &e, 16u, 0x0000ffffu);
-    exchange(&b, &f, 16u, 0x0000ffffu);
-    exchange(&c, &g, 16u, 0x0000ffffu);
-    exchange(&d, &h, 16u, 0x0000ffffu);
-    exchange(&a, &c, 8u, 0x00ff00ffu);
-    exchange(&b, &d, 8u, 0x00ff00ffu);
-    exchange(&e, &g, 8u, 0x00ff00ffu);
-    exchange(&f, &h, 8u, 0x00ff00ffu);
-    exchange(&a, &b, 4u, 0x0f0f0f0fu);
-    exchange(&c, &d, 4u, 0x0f0f0f0fu);
-    exchange(&e, &f, 4u, 0x0f0f0f0fu);
-    exchange(&g, &h, 4u, 0x0f0f0f0fu);
-    put_four(at, exchange_within(a));
-    put_four(at + 4u, exchange_within(b));
-    put_four(at + 8u, exchange_within(c));
-    put_four(at + 12u, exchange_within(d));
-    put_four(at + 16u, exchange_within(e));
-    put_four(at + 20u, exchange_within(f));
-    put_four(at + 24u, exchange_within(g));
-    put_four(at + 28u, exchange_within(h));
-}
-
-// Returns the plane of the states that do not attack a column of a row.
-fn square(row: u32, column: u32) -> u32 {
-    var attacked = 0u;
-    if (column + row < params.n) {
-        attacked = planes[plane(LEFT + column + row)];
+// Finds the planes that the squares are made of. A queen beyond the board attacks nothing; there is
+// always one of the two.
+fn place_squares(first_row: u32) {
+    for (var i = lane; i < 64u; i += LANES) {
+        let row = first_row + i / 8u;
+        // There may be fewer columns; then the squares are not used.
+        let of_rank = countTrailingZeros(bit_of(step.free, i % 8u)) & 31u;
+        let has_left = of_rank + row < params.n;
+        let has_right = of_rank >= row;
+        let left = LEFT + select(of_rank - row + RIGHT - LEFT, of_rank + row, has_left);
+        let right = select(left, RIGHT + of_rank - row, has_right);
+        square_places[i] = (left * COLUMNS) | ((right * COLUMNS) << 16u);
     }
-    if (column >= row) {
-        attacked |= planes[plane(RIGHT + column - row)];
-    }
-    return ~attacked;
 }
 
-fn squares(row: u32, columns: vec4<u32>) -> vec4<u32> {
-    return vec4<u32>(square(row, columns.x), square(row, columns.y), square(row, columns.z),
-        square(row, columns.w));
+// Returns the plane of the states that do not attack a square.
+fn square(number: u32) -> vec2<u32> {
+    let places = square_places[number];
+    return ~(planes[(places & 0xffffu) + column] | planes[(places >> 16u) + column]);
 }
 
-// Writes the planes of the used pairs of one square with each of the other row, from plane `at` on.
-// Returns the plane behind them.
-fn put_pairs(at: u32, which: u32, one: u32, others: vec4<u32>, more: vec4<u32>) -> u32 {
+// The planes of eight squares.
+struct Row {
+    a: vec2<u32>,
+    b: vec2<u32>,
+    c: vec2<u32>,
+    d: vec2<u32>,
+    e: vec2<u32>,
+    f: vec2<u32>,
+    g: vec2<u32>,
+    h: vec2<u32>,
+}
+
+// Returns the planes of a row's squares by the rank of the column.
+fn squares_of_row(row: u32) -> Row {
+    let first = 8u * row;
+    return Row(square(first), square(first + 1u), square(first + 2u), square(first + 3u),
+        square(first + 4u), square(first + 5u), square(first + 6u), square(first + 7u));
+}
+
+// Writes the planes of an inner row's squares of states that count.
+fn put_inner(row: u32, s: Row, valid: vec2<u32>) {
+    let at = plane(8u * row);
+    planes[at] = s.a & valid;
+    planes[at + COLUMNS] = s.b & valid;
+    planes[at + 2u * COLUMNS] = s.c & valid;
+    planes[at + 3u * COLUMNS] = s.d & valid;
+    planes[at + 4u * COLUMNS] = s.e & valid;
+    planes[at + 5u * COLUMNS] = s.f & valid;
+    planes[at + 6u * COLUMNS] = s.g & valid;
+    planes[at + 7u * COLUMNS] = s.h & valid;
+}
+
+// Writes the planes of the squares of an outer row from 4 on, and reads them again.
+fn put_outer(row: u32, s: Row) {
+    let at = plane(OUTER_SQUARES + 8u * (row - 4u));
+    planes[at] = s.a;
+    planes[at + COLUMNS] = s.b;
+    planes[at + 2u * COLUMNS] = s.c;
+    planes[at + 3u * COLUMNS] = s.d;
+    planes[at + 4u * COLUMNS] = s.e;
+    planes[at + 5u * COLUMNS] = s.f;
+    planes[at + 6u * COLUMNS] = s.g;
+    planes[at + 7u * COLUMNS] = s.h;
+}
+
+fn outer_row(row: u32) -> Row {
+    let at = plane(OUTER_SQUARES + 8u * (row - 4u));
+    return Row(planes[at], planes[at + COLUMNS], planes[at + 2u * COLUMNS], planes[at + 3u * COLUMNS],
+        planes[at + 4u * COLUMNS], planes[at + 5u * COLUMNS], planes[at + 6u * COLUMNS],
+        planes[at + 7u * COLUMNS]);
+}
+
+// Writes the planes of the used pairs of one square with each of the other row, from place `at` on.
+// Returns the place behind them.
+fn put_pairs(at: u32, which: u32, one: vec2<u32>, others: Row) -> u32 {
     var to = at;
-    if ((which & 1u) != 0u) { planes[plane(to)] = one & others.x; to += 1u; }
-    if ((which & 2u) != 0u) { planes[plane(to)] = one & others.y; to += 1u; }
-    if ((which & 4u) != 0u) { planes[plane(to)] = one & others.z; to += 1u; }
-    if ((which & 8u) != 0u) { planes[plane(to)] = one & others.w; to += 1u; }
-    if ((which & 16u) != 0u) { planes[plane(to)] = one & more.x; to += 1u; }
-    if ((which & 32u) != 0u) { planes[plane(to)] = one & more.y; to += 1u; }
-    if ((which & 64u) != 0u) { planes[plane(to)] = one & more.z; to += 1u; }
-    if ((which & 128u) != 0u) { planes[plane(to)] = one & more.w; to += 1u; }
+    if ((which & 1u) != 0u) { planes[to] = one & others.a; to += COLUMNS; }
+    if ((which & 2u) != 0u) { planes[to] = one & others.b; to += COLUMNS; }
+    if ((which & 4u) != 0u) { planes[to] = one & others.c; to += COLUMNS; }
+    if ((which & 8u) != 0u) { planes[to] = one & others.d; to += COLUMNS; }
+    if ((which & 16u) != 0u) { planes[to] = one & others.e; to += COLUMNS; }
+    if ((which & 32u) != 0u) { planes[to] = one & others.f; to += COLUMNS; }
+    if ((which & 64u) != 0u) { planes[to] = one & others.g; to += COLUMNS; }
+    if ((which & 128u) != 0u) { planes[to] = one & others.h; to += COLUMNS; }
     return to;
 }
 
-// Likewise for all squares of a row, `a` and `b`, with those of the next row, `c` and `d`.
-fn put_all_pairs(
-    at: u32,
-    which: vec2<u32>,
-    a: vec4<u32>,
-    b: vec4<u32>,
-    c: vec4<u32>,
-    d: vec4<u32>,
-) -> u32 {
-    var to = put_pairs(at, which.x, a.x, c, d);
-    to = put_pairs(to, which.x >> 8u, a.y, c, d);
-    to = put_pairs(to, which.x >> 16u, a.z, c, d);
-    to = put_pairs(to, which.x >> 24u, a.w, c, d);
-    to = put_pairs(to, which.y, b.x, c, d);
-    to = put_pairs(to, which.y >> 8u, b.y, c, d);
-    to = put_pairs(to, which.y >> 16u, b.z, c, d);
-    return put_pairs(to, which.y >> 24u, b.w, c, d);
+// Likewise for all squares of a row with those of the next row.
+fn put_all_pairs(at: u32, which: vec2<u32>, s: Row, others: Row) {
+    var to = put_pairs(at, which.x, s.a, others);
+    to = put_pairs(to, which.x >> 8u, s.b, others);
+    to = put_pairs(to, which.x >> 16u, s.c, others);
+    to = put_pairs(to, which.x >> 24u, s.d, others);
+    to = put_pairs(to, which.y, s.e, others);
+    to = put_pairs(to, which.y >> 8u, s.f, others);
+    to = put_pairs(to, which.y >> 16u, s.g, others);
+    put_pairs(to, which.y >> 24u, s.h, others);
 }
 
-// Returns the planes of a row's squares by the rank of the column; all ones for a row that there is
-// not.
-fn row_squares(row: u32, outer: u32, first_row: u32, columns: vec4<u32>) -> vec4<u32> {
-    if (row >= outer) {
-        return vec4<u32>(0xffffffffu);
+// Makes the planes of squares and of pairs from those of the masks.
+fn make_planes(outer: u32, mask: vec4<u32>, valid: vec2<u32>) {
+    for (var row = team; row < OUTER; row += 2u) {
+        // All ones for a row that there is not.
+        var s: Row;
+        if (row < outer) {
+            s = squares_of_row(row);
+        } else {
+            let all = vec2<u32>(0xffffffffu);
+            s = Row(all, all, all, all, all, all, all, all);
+        }
+        if (row < 4u) {
+            put_inner(row, s, valid);
+        } else {
+            put_outer(row, s);
+        }
     }
-    return squares(first_row + row, columns);
-}
-
-fn inner_of(word: u32) -> u32 {
-    return planes[plane(word & 0xffu)] & planes[plane((word >> 8u) & 0xffu)]
-        & planes[plane((word >> 16u) & 0xffu)] & planes[plane(word >> 24u)];
-}
-
-fn low_pairs(word: u32) -> u32 {
-    return planes[plane(word & 0xffu)] & planes[plane((word >> 8u) & 0xffu)];
-}
-
-fn high_pairs(word: u32) -> u32 {
-    return planes[plane((word >> 16u) & 0xffu)] & planes[plane(word >> 24u)];
-}
-
-// Takes a state of the list to the planes if there is room, and if it does not meet the step's queen.
-// Returns the next place of this lane: behind the state if there was one and room for it.
-fn take_state(
-    state: vec2<u32>, at: u32, count: ptr<function, u32>, seen: ptr<function, u32>,
-) -> u32 {
-    if (*count == 32u || at >= step.count) {
-        return at;
+    workgroupBarrier();
+    // From here on the pairs replace the planes of the masks and the squares of outer rows. Each team
+    // makes those of two rows.
+    let s = outer_row(4u + 2u * team);
+    let others = outer_row(5u + 2u * team);
+    workgroupBarrier();
+    if (team == 0u) {
+        planes[plane(ZERO)] = vec2<u32>(0u);
     }
-    *seen += mark_of(state);
-    if (is_kept(state)) {
-        planes[plane(LEFT + *count)] = state.x;
-        planes[plane(RIGHT + *count)] = state.y;
-        *count += 1u;
+    let which = select(mask.zw, mask.xy, team == 0u);
+    let before = select(countOneBits(mask.x) + countOneBits(mask.y), 0u, team == 0u);
+    put_all_pairs(plane(PAIRS + before), which, s, others);
+}
+
+// Returns the plane that a word of a record selects. Planes have seven bits, so that a place needs no
+// check if there are 128.
+fn selected(number: u32) -> vec2<u32> {
+    return planes[plane(number & 127u)];
+}
+
+fn inner_of(record: u32) -> vec2<u32> {
+    return low_pairs(record) & high_pairs(record);
+}
+
+fn low_pairs(record: u32) -> vec2<u32> {
+    return selected(record) & selected(record >> 8u);
+}
+
+fn high_pairs(record: u32) -> vec2<u32> {
+    return selected(record >> 16u) & selected(record >> 25u);
+}
+
+// A sum of planes: the number of bits is the number in `ones`, and twice `twice`.
+struct Sum {
+    ones: vec2<u32>,
+    twice: u32,
+}
+
+// Adds two planes.
+fn add_planes(sum: ptr<function, Sum>, x: vec2<u32>, y: vec2<u32>) {
+    let ones = (*sum).ones;
+    let carries = countOneBits((ones & (x | y)) | (x & y));
+    (*sum).twice += carries.x + carries.y;
+    (*sum).ones = ones ^ x ^ y;
+}
+
+// Adds the completions of a word of two records. Those that are added at once have different inner
+// squares: otherwise compilers take the same ones out of the sum, which needs more operations.
+fn add_two(sum: ptr<function, Sum>, inner: vec2<u32>, other: vec2<u32>, words: vec2<u32>) {
+    add_planes(sum, inner & low_pairs(words.x), other & low_pairs(words.y));
+    add_planes(sum, inner & high_pairs(words.x), other & high_pairs(words.y));
+}
+
+// Adds the planes of the program's completions, of which each team has half. Returns the number of
+// their bits. The next records are read before these are counted.
+fn add_records() -> u32 {
+    var sum = Sum(vec2<u32>(0u), 0u);
+    let singles = records_of(0u);
+    var at = singles.x + 2u * team;
+    var a = programs[at];
+    var b = programs[at + 1u];
+    for (var i = 2u * team; i < singles.y; i += 4u) {
+        at += 4u;
+        let next_a = programs[at];
+        let next_b = programs[at + 1u];
+        add_planes(&sum, inner_of(a.x) & low_pairs(a.y), inner_of(b.x) & low_pairs(b.y));
+        a = next_a;
+        b = next_b;
     }
-    return at + LANES;
+    let doubles = records_of(1u);
+    at = doubles.x + 2u * team;
+    a = programs[at];
+    b = programs[at + 1u];
+    for (var i = 2u * team; i < doubles.y; i += 4u) {
+        at += 4u;
+        let next_a = programs[at];
+        let next_b = programs[at + 1u];
+        add_two(&sum, inner_of(a.x), inner_of(b.x), vec2<u32>(a.y, b.y));
+        a = next_a;
+        b = next_b;
+    }
+    let longs = records_of(2u);
+    at = longs.x + 4u * team;
+    a = programs[at];
+    b = programs[at + 1u];
+    var more = vec2<u32>(programs[at + 2u].y, programs[at + 3u].y);
+    for (var i = 4u * team; i < longs.y; i += 8u) {
+        at += 8u;
+        let next_a = programs[at];
+        let next_b = programs[at + 1u];
+        let next_more = vec2<u32>(programs[at + 2u].y, programs[at + 3u].y);
+        let inner = inner_of(a.x);
+        let other = inner_of(b.x);
+        add_two(&sum, inner, other, vec2<u32>(a.y, b.y));
+        add_two(&sum, inner, other, more);
+        a = next_a;
+        b = next_b;
+        more = next_more;
+    }
+    let rest = countOneBits(sum.ones);
+    return 2u * sum.twice + rest.x + rest.y;
+}
+
+// Writes a state to a place among the planes if it is kept. Returns the place behind it.
+fn take_state(state: vec2<u32>, is_kept: bool, to: u32) -> u32 {
+    if (!is_kept) {
+        return to;
+    }
+    planes[to] = state;
+    return to + 1u;
+}
+
+// Takes states of the list that the test keeps, from place `next` of the list on, as many as are
+// counted at once. All lanes read in step. Returns the number of states.
+fn take_states(test: Test, next: ptr<function, u32>, seen: ptr<function, u32>) -> u32 {
+    let start = workgroupUniformLoad(&step.start);
+    let count = workgroupUniformLoad(&step.count);
+    var filled = 0u;
+    if (lane == 0u) {
+        atomicStore(&kept_count, 0u);
+    }
+    workgroupBarrier();
+    // The next batch is read before this one is taken.
+    let last = next_start(start + count) - BATCH * LANES;
+    var following = eight_at(start + *next);
+    while (*next < count) {
+        let s = following;
+        following = eight_at(min(start + *next + BATCH * LANES, last));
+        let which = kept_of_eight(s, test);
+        var to = STATES * COLUMNS + atomicAdd(&kept_count, countOneBits(which));
+        let total = workgroupUniformLoad(&kept_count);
+        if (total > AT_ONCE * COLUMNS) {
+            // The next ones begin with this batch.
+            break;
+        }
+        filled = total;
+        *next += BATCH * LANES;
+        *seen += mark_of_eight(s);
+        to = take_state(s.a, (which & 1u) != 0u, to);
+        to = take_state(s.b, (which & 2u) != 0u, to);
+        to = take_state(s.c, (which & 4u) != 0u, to);
+        to = take_state(s.d, (which & 8u) != 0u, to);
+        to = take_state(s.e, (which & 16u) != 0u, to);
+        to = take_state(s.f, (which & 32u) != 0u, to);
+        to = take_state(s.g, (which & 64u) != 0u, to);
+        to = take_state(s.h, (which & 128u) != 0u, to);
+    }
+    workgroupBarrier();
+    return filled;
+}
+
+// Returns a word with its lowest bits set, at most 32.
+fn lowest_bits(count: u32) -> u32 {
+    return select((1u << count) - 1u, 0xffffffffu, count == 32u);
 }
 
 // Counts the program's completions over the states of the list that do not meet the step's queen.
 fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
-    let base = group * params.capacity + step.start;
-    var low_columns: vec4<u32>;
-    var high_columns: vec4<u32>;
-    for (var i = 0u; i < 4u; i++) {
-        // There may be fewer columns; then the planes are not used.
-        low_columns[i] = countTrailingZeros(bit_of(step.free, i)) & 31u;
-        high_columns[i] = countTrailingZeros(bit_of(step.free, i + 4u)) & 31u;
-    }
-    let shorts = atomicLoad(&short_count);
-    let longs = atomicLoad(&long_count);
-    let program = group * PROGRAM;
-    var next = lane;
+    let test = test_of_step();
+    let count = workgroupUniformLoad(&step.count);
+    place_squares(first_row);
+    var next = 0u;
     var seen = 0u;
-    // At most 2^16 states of a lane, with at most 8! completions each.
+    // At most 75,000 states of a lane, with at most 8! completions each.
     var total = 0u;
-    while (next < step.count) {
-        var count = 0u;
-        while (count < 32u && next < step.count) {
-            let end = step.count;
-            let a = state_at(base, next, end);
-            let b = state_at(base, next + LANES, end);
-            let c = state_at(base, next + 2u * LANES, end);
-            let d = state_at(base, next + 3u * LANES, end);
-            let e = state_at(base, next + 4u * LANES, end);
-            let f = state_at(base, next + 5u * LANES, end);
-            let g = state_at(base, next + 6u * LANES, end);
-            let h = state_at(base, next + 7u * LANES, end);
-            next = take_state(a, next, &count, &seen);
-            next = take_state(b, next, &count, &seen);
-            next = take_state(c, next, &count, &seen);
-            next = take_state(d, next, &count, &seen);
-            next = take_state(e, next, &count, &seen);
-            next = take_state(f, next, &count, &seen);
-            next = take_state(g, next, &count, &seen);
-            next = take_state(h, next, &count, &seen);
+    while (next < count) {
+        // The states behind these are of the round before, and do not count.
+        let filled = take_states(test, &next, &seen);
+        // The states of a column are COLUMNS places apart.
+        let states_here = (filled + COLUMNS - 1u - column) / COLUMNS;
+        let counts = vec2<u32>(min(states_here, 32u), states_here - min(states_here, 32u));
+        let valid = vec2<u32>(lowest_bits(counts.x), lowest_bits(counts.y));
+        if (is_first && team == 0u) {
+            counted_states += states_here;
         }
-        // The rest are states of the round before, which do not count.
-        let valid = select((1u << count) - 1u, 0xffffffffu, count == 32u);
-        if (is_first) {
-            counted_states += count;
-        }
-        transpose(LEFT);
-        transpose(RIGHT);
-        for (var row = 0u; row < 4u; row++) {
-            var a = row_squares(row, outer, first_row, low_columns);
-            var b = row_squares(row, outer, first_row, high_columns);
-            if (row == 0u) {
-                a &= vec4<u32>(valid);
-                b &= vec4<u32>(valid);
-            }
-            put_four(8u * row, a);
-            put_four(8u * row + 4u, b);
-        }
-        let a = row_squares(4u, outer, first_row, low_columns);
-        let b = row_squares(4u, outer, first_row, high_columns);
-        let c = row_squares(5u, outer, first_row, low_columns);
-        let d = row_squares(5u, outer, first_row, high_columns);
-        let e = row_squares(6u, outer, first_row, low_columns);
-        let f = row_squares(6u, outer, first_row, high_columns);
-        let g = row_squares(7u, outer, first_row, low_columns);
-        let h = row_squares(7u, outer, first_row, high_columns);
-        // From here on the pairs replace the planes of the states.
-        planes[plane(ZERO)] = 0u;
-        let behind = put_all_pairs(PAIRS, mask.xy, a, b, c, d);
-        put_all_pairs(behind, mask.zw, e, f, g, h);
-        // Three planes are added at a time: their sum is in `ones`, the carries are counted.
-        var ones = 0u;
-        var twice = 0u;
-        for (var i = 0u; i < shorts; i++) {
-            let record = programs[program + i];
-            let inner = inner_of(record.x);
-            let x = inner & low_pairs(record.y);
-            let y = inner & high_pairs(record.y);
-            twice += countOneBits((ones & (x | y)) | (x & y));
-            ones ^= x ^ y;
-        }
-        for (var i = 0u; i < longs; i++) {
-            let record = programs[program + SHORT_RECORDS + 2u * i];
-            let more = programs[program + SHORT_RECORDS + 2u * i + 1u];
-            let inner = inner_of(record.x);
-            var x = inner & low_pairs(record.y);
-            var y = inner & high_pairs(record.y);
-            twice += countOneBits((ones & (x | y)) | (x & y));
-            ones ^= x ^ y;
-            x = inner & low_pairs(more.x);
-            y = inner & high_pairs(more.x);
-            twice += countOneBits((ones & (x | y)) | (x & y));
-            ones ^= x ^ y;
-            x = inner & low_pairs(more.y);
-            y = inner & high_pairs(more.y);
-            twice += countOneBits((ones & (x | y)) | (x & y));
-            ones ^= x ^ y;
-        }
-        total += 2u * twice + countOneBits(ones);
+        transpose();
+        workgroupBarrier();
+        make_planes(outer, mask, valid);
+        workgroupBarrier();
+        total += add_records();
+        workgroupBarrier();
+    }
+    if (lane == 0u) {
+        seen -= mark_of_padding(count);
     }
     atomicAdd(&seen_mark, seen);
     let before = hits;

@@ -8,13 +8,16 @@
 // The rank of a column among the free ones is its position, from 0. A row that there is not has no
 // queen, and rank 0, or 1 if the other row of its pair has 0.
 
-// The parts are in `planes`, which is not used otherwise meanwhile: the columns by rank, four lists
-// of pairs, the upper quadruples (a word each), and the lower ones (three words each).
-const PAIRS_AT: u32 = 8u;
+// The parts are in the memory of planes, which is not used otherwise meanwhile: the columns by rank;
+// four lists of pairs, each with the masks that are compared in its quadruples; the upper quadruples (a
+// word each); and the lower ones, each with the squares from which it is attacked.
+const PAIRS_AT: u32 = 4u;
 const MOST_PAIRS_OF_ROWS: u32 = 56u;
-const UPPER_AT: u32 = 232u; // PAIRS_AT + 4 * MOST_PAIRS_OF_ROWS
+const UPPER_AT: u32 = 904u; // 2 * (PAIRS_AT + 2 * 4 * MOST_PAIRS_OF_ROWS)
 // The end of a list of lower quadruples.
 const NO_QUADRUPLE: u32 = 0xffffu;
+// A word of a record without completions.
+const NO_COMPLETIONS: u32 = 0xffffffffu;
 
 // The numbers of pairs, of upper and of lower quadruples.
 var<workgroup> pairs_count: array<atomic<u32>, 4>;
@@ -25,59 +28,66 @@ var<workgroup> lower_count: atomic<u32>;
 var<workgroup> first_lower: array<atomic<u32>, 128>;
 
 fn upper_room() -> u32 {
-    return (PLANES * LANES - UPPER_AT) * 2u / 5u;
+    return (PLANES * COLUMNS - UPPER_AT / 2u) / 3u * 2u;
 }
 
 fn lower_room() -> u32 {
-    return (PLANES * LANES - UPPER_AT - upper_room()) / 3u;
+    return (PLANES * COLUMNS - UPPER_AT / 2u - upper_room() / 2u) / 2u;
 }
 
-// A record of the program under construction: the planes of the four inner squares, and up to six
+// A record of the program under construction: the planes of the four inner squares, and up to four
 // completions, two in a word, each with the number of its pair in rows 4 and 5 in the low byte, and
 // of that in rows 6 and 7 in the other.
 struct Record {
     inner: u32,
     count: u32,
-    words: vec3<u32>,
+    words: vec2<u32>,
 }
 
 fn put_record(record: Record) {
     let base = group * PROGRAM;
-    if (record.count > 2u) {
+    if (record.count == 1u) {
+        let index = atomicAdd(&single_count, 1u);
+        if (index < SINGLE_RECORDS) {
+            programs[base + index] = vec2<u32>(record.inner, record.words.x);
+        }
+    } else if (record.count == 2u) {
+        let index = atomicAdd(&double_count, 1u);
+        if (index < DOUBLE_RECORDS) {
+            programs[base + SINGLE_RECORDS + index] = vec2<u32>(record.inner, record.words.x);
+        }
+    } else if (record.count > 2u) {
         let index = atomicAdd(&long_count, 1u);
         if (index < LONG_RECORDS) {
-            let to = base + SHORT_RECORDS + 2u * index;
+            // First the first words of two records, then their second ones.
+            let to = base + SINGLE_RECORDS + DOUBLE_RECORDS + 4u * (index / 2u) + index % 2u;
             programs[to] = vec2<u32>(record.inner, record.words.x);
-            programs[to + 1u] = record.words.yz;
-        }
-    } else if (record.count > 0u) {
-        let index = atomicAdd(&short_count, 1u);
-        if (index < SHORT_RECORDS) {
-            programs[base + index] = vec2<u32>(record.inner, record.words.x);
+            programs[to + 2u] = vec2<u32>(0u, record.words.y);
         }
     }
 }
 
 // Returns the record with one more completion: its pairs in rows 4 and 5, and in rows 6 and 7.
-fn with_completion(record: Record, pairs: u32) -> Record {
+fn with_completion(record: Record, completion: u32) -> Record {
     var next = record;
-    if (next.count == 6u) {
+    if (next.count == 4u) {
         put_record(next);
-        next = Record(next.inner, 0u, vec3<u32>(0xffffffffu));
+        next = Record(next.inner, 0u, vec2<u32>(NO_COMPLETIONS));
     }
-    let inner_pair = pairs & 0xffu;
-    let outer_pair = pairs >> 8u;
-    atomicOr(&used[inner_pair >> 5u], 1u << (inner_pair & 31u));
-    atomicOr(&used[2u + (outer_pair >> 5u)], 1u << (outer_pair & 31u));
+    let inner_pair = completion & 0xffu;
+    let outer_pair = completion >> 8u;
+    let inner_bit = 1u << (inner_pair & 31u);
+    let outer_bit = 1u << (outer_pair & 31u);
+    used_by_lane |= vec4<u32>(select(inner_bit, 0u, inner_pair > 31u),
+        select(0u, inner_bit, inner_pair > 31u), select(outer_bit, 0u, outer_pair > 31u),
+        select(0u, outer_bit, outer_pair > 31u));
     let shift = 16u * (next.count & 1u);
     let cleared = ~(0xffffu << shift);
-    let bits = pairs << shift;
+    let bits = completion << shift;
     if (next.count < 2u) {
         next.words.x = (next.words.x & cleared) | bits;
-    } else if (next.count < 4u) {
-        next.words.y = (next.words.y & cleared) | bits;
     } else {
-        next.words.z = (next.words.z & cleared) | bits;
+        next.words.y = (next.words.y & cleared) | bits;
     }
     next.count += 1u;
     return next;
@@ -100,7 +110,7 @@ fn list_pairs(which: u32, outer: u32, first_row: u32, of_row_4: u32) {
         open_columns(row + 1u, outer, first_row));
     for (var i = lane; i < 64u; i += LANES) {
         let ranks = vec2<u32>(i >> 3u, i & 7u);
-        let queens = vec2<u32>(planes[ranks.x], planes[ranks.y]);
+        let queens = vec2<u32>(word(ranks.x), word(ranks.y));
         var pair = ranks.x | (ranks.y << 4u);
         var fits = ranks.x != ranks.y;
         if (row < outer) {
@@ -118,15 +128,21 @@ fn list_pairs(which: u32, outer: u32, first_row: u32, of_row_4: u32) {
         }
         if (fits) {
             let index = atomicAdd(&pairs_count[which], 1u);
-            planes[PAIRS_AT + which * MOST_PAIRS_OF_ROWS + index] = pair;
+            let at = PAIRS_AT + 2u * (which * MOST_PAIRS_OF_ROWS + index);
+            let placed = queens_of(pair);
+            planes[at] = attacks_of(placed);
+            if ((which & 1u) != 0u) {
+                planes[at] = attackers_of(placed);
+            }
+            planes[at + 1u].x = pair;
         }
     }
 }
 
 // Returns the queens of a pair.
 fn queens_of(pair: u32) -> vec2<u32> {
-    return vec2<u32>(select(0u, planes[pair & 15u], (pair & 0x10000u) != 0u),
-        select(0u, planes[(pair >> 4u) & 15u], (pair & 0x20000u) != 0u));
+    return vec2<u32>(select(0u, word(pair & 15u), (pair & 0x10000u) != 0u),
+        select(0u, word((pair >> 4u) & 15u), (pair & 0x20000u) != 0u));
 }
 
 // Returns the squares that a pair attacks in the row behind it, along the diagonals to the right and
@@ -143,15 +159,29 @@ fn attackers_of(queens: vec2<u32>) -> vec2<u32> {
 // Lists the quadruples of the pairs of rows 0 to 3, or 4 to 7.
 fn list_quadruples(is_lower: bool) {
     let which = select(0u, 2u, is_lower);
-    let firsts = PAIRS_AT + which * MOST_PAIRS_OF_ROWS;
+    let firsts = PAIRS_AT + 2u * which * MOST_PAIRS_OF_ROWS;
     let seconds = atomicLoad(&pairs_count[which + 1u]);
+    if (seconds == 0u) {
+        return;
+    }
     let all = atomicLoad(&pairs_count[which]) * seconds;
+    // The quotient and the remainder of `i` by `seconds`, without a division in the loop.
+    let step_of_first = LANES / seconds;
+    let step_of_second = LANES % seconds;
+    var at_first = lane / seconds;
+    var at_second = lane % seconds;
     for (var i = lane; i < all; i += LANES) {
-        let first = planes[firsts + i / seconds];
-        let second = planes[firsts + MOST_PAIRS_OF_ROWS + i % seconds];
-        let queens = queens_of(first);
-        let more = queens_of(second);
-        let met = attacks_of(queens) & attackers_of(more);
+        let at_pair = firsts + 2u * at_first;
+        let at_other = firsts + 2u * (MOST_PAIRS_OF_ROWS + at_second);
+        let met = planes[at_pair] & planes[at_other];
+        let first = planes[at_pair + 1u].x;
+        let second = planes[at_other + 1u].x;
+        at_first += step_of_first;
+        at_second += step_of_second;
+        if (at_second >= seconds) {
+            at_first += 1u;
+            at_second -= seconds;
+        }
         if ((first & second & 0xff00u) != 0u || (met.x | met.y) != 0u) {
             continue;
         }
@@ -161,21 +191,20 @@ fn list_quadruples(is_lower: bool) {
             if (index >= lower_room()) {
                 continue;
             }
-            let attackers = attackers_of(queens);
-            let others = attackers_of(more);
-            let at = UPPER_AT + upper_room() + 3u * index;
+            let attackers = attackers_of(queens_of(first));
+            let others = planes[at_other];
             let pair = (first & 15u) * 8u + ((first >> 4u) & 15u);
             let other = (second & 15u) * 8u + ((second >> 4u) & 15u);
             let next = atomicExchange(&first_lower[ranks & 127u], index);
-            planes[at] = pair | (other << 8u) | (next << 16u);
-            planes[at + 1u] = attackers.x | (others.x >> 2u);
-            planes[at + 2u] = attackers.y | (others.y << 2u);
+            let at = (UPPER_AT + upper_room()) / 2u + 2u * index;
+            planes[at] = vec2<u32>(attackers.x | (others.x >> 2u), attackers.y | (others.y << 2u));
+            planes[at + 1u].x = pair | (other << 8u) | (next << 16u);
         } else {
             let index = atomicAdd(&upper_count, 1u);
             if (index < upper_room()) {
                 // The queens of a row that there is not are told by `outer`.
-                planes[UPPER_AT + index] =
-                    (first & 0xffu) | ((second & 0xffu) << 8u) | ((ranks & 0xffu) << 16u);
+                put_word(UPPER_AT + index,
+                    (first & 0xffu) | ((second & 0xffu) << 8u) | ((ranks & 0xffu) << 16u));
             }
         }
     }
@@ -184,11 +213,12 @@ fn list_quadruples(is_lower: bool) {
 // Lists the completions of the outer rows. The queens of row 4 have one of the ranks `of_row_4`.
 fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
     let columns = countOneBits(step.free);
+    used_by_lane = vec4<u32>(0u);
     for (var i = lane; i < 128u; i += LANES) {
         atomicStore(&first_lower[i], NO_QUADRUPLE);
     }
     if (lane < 8u) {
-        planes[lane] = select(0u, bit_of(step.free, lane), lane < columns);
+        put_word(lane, select(0u, bit_of(step.free, lane), lane < columns));
     }
     if (lane < 4u) {
         atomicStore(&pairs_count[lane], 0u);
@@ -209,65 +239,91 @@ fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
     if (uppers > upper_room() || atomicLoad(&lower_count) > lower_room()) {
         // Does not fit.
         if (lane == 0u) {
-            atomicAdd(&short_count, SHORT_RECORDS + 1u);
+            atomicAdd(&single_count, SINGLE_RECORDS + 1u);
         }
         return;
     }
-    let lowers = UPPER_AT + upper_room();
+    let lowers = (UPPER_AT + upper_room()) / 2u;
     for (var i = lane; i < uppers; i += LANES) {
-        let upper = planes[UPPER_AT + i];
+        let upper = word(UPPER_AT + i);
         let ranks = (vec4<u32>(upper) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
-        let queens = vec2<u32>(planes[ranks.x], planes[ranks.y]);
+        let queens = vec2<u32>(word(ranks.x), word(ranks.y));
         // If there is no row 3, there are no queens behind it either.
-        let more = vec2<u32>(planes[ranks.z], planes[ranks.w]);
+        let more = vec2<u32>(word(ranks.z), word(ranks.w));
         let attacks = attacks_of(more)
             | vec2<u32>(attacks_of(queens).x << 2u, attacks_of(queens).y >> 2u);
         let inner = ranks.x | ((8u + ranks.y) << 8u) | ((16u + ranks.z) << 16u)
-            | ((24u + ranks.w) << 24u);
-        var record = Record(inner, 0u, vec3<u32>(0xffffffffu));
+            | ((24u + ranks.w) << 25u);
+        var record = Record(inner, 0u, vec2<u32>(NO_COMPLETIONS));
         let others = ((1u << columns) - 1u) & ~(upper >> 16u);
         var index = atomicLoad(&first_lower[others & 127u]);
         while (index != NO_QUADRUPLE) {
-            let at = lowers + 3u * index;
-            let lower = planes[at];
-            if (((planes[at + 1u] & attacks.x) | (planes[at + 2u] & attacks.y)) == 0u) {
+            let at = lowers + 2u * index;
+            let met = planes[at] & attacks;
+            let lower = planes[at + 1u].x;
+            if ((met.x | met.y) == 0u) {
                 record = with_completion(record, lower & 0xffffu);
             }
             index = lower >> 16u;
         }
         put_record(record);
     }
+    atomicOr(&used[0], used_by_lane.x);
+    atomicOr(&used[1], used_by_lane.y);
+    atomicOr(&used[2], used_by_lane.z);
+    atomicOr(&used[3], used_by_lane.w);
+}
+
+// Returns the place of the records of a kind, and their number of pairs of words. The number of
+// records is even, because two are counted at once.
+fn records_of(kind: u32) -> vec2<u32> {
+    let program = group * PROGRAM;
+    if (kind == 0u) {
+        return vec2<u32>(program, (atomicLoad(&single_count) + 1u) & ~1u);
+    }
+    if (kind == 1u) {
+        return vec2<u32>(program + SINGLE_RECORDS, (atomicLoad(&double_count) + 1u) & ~1u);
+    }
+    return vec2<u32>(program + SINGLE_RECORDS + DOUBLE_RECORDS,
+        2u * ((atomicLoad(&long_count) + 1u) & ~1u));
+}
+
+// Returns whether the number of records of a kind is odd.
+fn is_odd(kind: u32) -> bool {
+    if (kind == 0u) {
+        return (atomicLoad(&single_count) & 1u) != 0u;
+    }
+    return (select(atomicLoad(&long_count), atomicLoad(&double_count), kind == 1u) & 1u) != 0u;
 }
 
 // Replaces the numbers of pairs in the program by those of their planes.
 fn finish_program(mask: vec4<u32>) {
-    let shorts = group * PROGRAM;
-    let longs = shorts + SHORT_RECORDS;
     var sum = 0u;
-    for (var i = lane; i < atomicLoad(&short_count); i += LANES) {
-        programs[shorts + i].y = with_planes(programs[shorts + i].y, mask);
-        sum += mark_of(programs[shorts + i]);
-    }
-    for (var i = lane; i < atomicLoad(&long_count); i += LANES) {
-        let at = longs + 2u * i;
-        programs[at].y = with_planes(programs[at].y, mask);
-        let more = programs[at + 1u];
-        programs[at + 1u] = vec2<u32>(with_planes(more.x, mask), with_planes(more.y, mask));
-        sum += mark_of(programs[at]) + mark_of(programs[at + 1u]);
+    for (var kind = 0u; kind < 3u; kind++) {
+        let records = records_of(kind);
+        // The record that makes their number even has no completion.
+        let added = select(records.y, records.y - select(2u, 4u, kind == 2u), is_odd(kind));
+        for (var i = lane; i < records.y; i += LANES) {
+            var record = vec2<u32>(0u, NO_COMPLETIONS);
+            if (i < added || (i & 1u) == 0u) {
+                record = programs[records.x + i];
+            }
+            record.y = with_planes(record.y, mask);
+            programs[records.x + i] = record;
+            sum += mark_of(record);
+        }
     }
     atomicAdd(&program_mark, sum);
 }
 
 // Reads the program again, after the count, to notice damage.
 fn check_program() {
-    let shorts = group * PROGRAM;
-    let longs = shorts + SHORT_RECORDS;
     var sum = 0u;
-    for (var i = lane; i < atomicLoad(&short_count); i += LANES) {
-        sum += mark_of(programs[shorts + i]);
-    }
-    for (var i = lane; i < 2u * atomicLoad(&long_count); i += LANES) {
-        sum += mark_of(programs[longs + i]);
+    for (var kind = 0u; kind < 3u; kind++) {
+        let records = records_of(kind);
+        for (var i = lane; i < records.y; i += LANES) {
+            sum += mark_of(programs[records.x + i]);
+        }
     }
     atomicAdd(&program_seen, sum);
 }

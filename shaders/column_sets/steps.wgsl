@@ -145,7 +145,10 @@ fn check_of_frames() -> u32 {
 
 @compute @workgroup_size(LANES)
 fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) index: u32) {
-    lane = index;
+    lane = index & (LANES - 1u);
+    team = select(0u, 1u, lane >= COLUMNS);
+    // The minimum changes nothing, but tells compilers that a place among the planes needs no check.
+    column = min(lane - team * COLUMNS, COLUMNS - 1u);
     group = id.x;
     var spent = 0u;
     if (lane == 0u) {
@@ -166,6 +169,8 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             atomicStore(&kept_count, 0u);
             atomicStore(&kept_mark, 0u);
             atomicStore(&seen_mark, 0u);
+            atomicStore(&next_triple, 0u);
+            atomicStore(&most_iterations, 0u);
         }
         let what = workgroupUniformLoad(&step.what);
         item = workgroupUniformLoad(&step.item);
@@ -190,8 +195,9 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             storageBarrier();
             workgroupBarrier();
             let count = atomicLoad(&kept_count);
-            // About ten turns for a state, by lanes of which half are busy.
-            spent += 20u * count / LANES + 512u;
+            pad_list(start + count);
+            storageBarrier();
+            spent += atomicLoad(&most_iterations) + 512u;
             if (lane == 0u) {
                 atomicAdd(&slots[item].listed, count);
                 if (count > params.capacity || atomicLoad(&stopped) != 0u) {
@@ -209,16 +215,19 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             storageBarrier();
             workgroupBarrier();
             spent += 4u * count / LANES + 64u;
+            let kept = atomicLoad(&kept_count);
+            let next = next_start(start + count);
+            pad_list(next + kept);
+            storageBarrier();
             if (lane == 0u) {
-                let kept = atomicLoad(&kept_count);
                 if (atomicLoad(&seen_mark) != step.mark) {
                     atomicAdd(&slots[item].damaged, 1u);
                 }
-                if (start + count + kept > params.capacity) {
+                if (next + kept > params.capacity) {
                     give_up();
                 } else if (kept > 0u) {
-                    push(step.row + 1u, step.free, step.from_right, step.from_left, start + count,
-                        kept, atomicLoad(&kept_mark));
+                    push(step.row + 1u, step.free, step.from_right, step.from_left, next, kept,
+                        atomicLoad(&kept_mark));
                 }
             }
             workgroupBarrier();
@@ -232,7 +241,8 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
                 atomicStore(&used[lane], 0u);
             }
             if (lane == 0u) {
-                atomicStore(&short_count, 0u);
+                atomicStore(&single_count, 0u);
+                atomicStore(&double_count, 0u);
                 atomicStore(&long_count, 0u);
                 atomicStore(&program_mark, 0u);
                 atomicStore(&program_seen, 0u);
@@ -252,12 +262,14 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
                 atomicLoad(&used[3]));
             if (lane == 0u) {
                 let bits = countOneBits(mask);
-                let shorts = atomicLoad(&short_count);
+                let singles = atomicLoad(&single_count);
+                let doubles = atomicLoad(&double_count);
                 let longs = atomicLoad(&long_count);
-                let pairs = bits.x + bits.y + bits.z + bits.w;
-                let fits = pairs <= MOST_PAIRS && shorts <= SHORT_RECORDS && longs <= LONG_RECORDS;
+                let fits = bits.x + bits.y + bits.z + bits.w <= PLANES - PAIRS
+                    && singles <= SINGLE_RECORDS && doubles <= DOUBLE_RECORDS
+                    && longs <= LONG_RECORDS;
                 program_fits = select(0u, 1u, fits);
-                program_counts = select(0u, 1u, shorts + longs > 0u);
+                program_counts = select(0u, 1u, singles + doubles + longs > 0u);
             }
             let fits = workgroupUniformLoad(&program_fits) != 0u;
             let counts = workgroupUniformLoad(&program_counts) != 0u;
@@ -267,9 +279,9 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
                 workgroupBarrier();
                 count_states(outer, row + 1u, mask, part < 2u);
                 check_program();
-                let records = atomicLoad(&short_count) + atomicLoad(&long_count);
+                let records = records_of(0u).y + records_of(1u).y + records_of(2u).y;
                 // The rounds, if every second state is kept.
-                spent += (count / (64u * LANES) + 1u) * (records + 128u) + 1024u;
+                spent += (count / (2u * AT_ONCE * COLUMNS) + 1u) * (records / 2u + 256u) + 1024u;
                 workgroupBarrier();
                 if (lane == 0u && (atomicLoad(&seen_mark) != step.mark
                     || atomicLoad(&program_seen) != atomicLoad(&program_mark))) {

@@ -2,12 +2,11 @@
 
 use crate::batch::{MergeError, PlanFileError};
 use crate::bench::BenchError;
-use crate::checkpoint::CheckpointError;
 use crate::cluster::auth::{AuthorityError, CertificateError};
 use crate::cluster::coordinator::ServeError;
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::worker::{OutboxError, WorkerError};
-use crate::engine::{CountError, DeviceError};
+use crate::engine::{CountError, CountErrorClass};
 use crate::kernel::KernelError;
 
 /// The exit codes of the program.
@@ -94,37 +93,12 @@ impl From<MergeError> for Failure {
 
 impl From<CountError> for Failure {
     fn from(error: CountError) -> Self {
-        let exit = match &error {
-            CountError::Job(_) => Exit::Usage,
-            CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
-            CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => {
-                Exit::NotAvailable
-            }
-            CountError::Device(
-                DeviceError::QueensOnly(_)
-                | DeviceError::KernelWithoutCpu
-                | DeviceError::AnotherScheme(_)
-                | DeviceError::AnotherPlan(_),
-            ) => Exit::Usage,
-            CountError::DeviceFault(..)
-            | CountError::Device(
-                DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
-            ) => Exit::NotAvailable,
-            CountError::Checkpoint(
-                CheckpointError::Io { .. }
-                | CheckpointError::InUse(_)
-                | CheckpointError::Damaged { .. }
-                | CheckpointError::AnotherJob { .. }
-                | CheckpointError::FailedBefore(_),
-            ) => Exit::File,
-            CountError::Checkpoint(
-                CheckpointError::Refused { .. } | CheckpointError::Disputed { .. },
-            )
-            | CountError::Unit { .. }
-            | CountError::Units(_)
-            | CountError::Total(_)
-            | CountError::WorkerLost => Exit::CheckFailed,
-            CountError::Stopped { .. } => Exit::Interrupted,
+        let exit = match error.class() {
+            CountErrorClass::Usage => Exit::Usage,
+            CountErrorClass::NotAvailable => Exit::NotAvailable,
+            CountErrorClass::CheckFailed => Exit::CheckFailed,
+            CountErrorClass::File => Exit::File,
+            CountErrorClass::Stopped => Exit::Interrupted,
         };
         Self { exit, message: error.to_string() }
     }

@@ -7,7 +7,7 @@ use super::picture_args::PictureArgs;
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::render::{Look, Picture};
-use crate::symmetry::{Group, Symmetry};
+use crate::symmetry::Orbit;
 
 /// Print the fingerprint of a solution, and its class under rotations and reflections.
 ///
@@ -76,12 +76,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure> {
-    let mut images: Vec<Vec<usize>> =
-        Group::FULL.elements().map(|symmetry| symmetry.apply_to_columns(columns)).collect();
-    images.sort_unstable();
-    images.dedup();
-    let canonical = images.first().map_or(columns, Vec::as_slice);
-    let checked = Placement::check_solution(&Problem::empty(piece, columns.len()), canonical);
+    let Orbit { least: canonical, images, symmetry } = Orbit::of(columns);
+    let checked = Placement::check_solution(&Problem::empty(piece, columns.len()), &canonical);
     checked.map_err(|error| super::solution_output::refused("fingerprint", &error))?;
     let from_one = |columns: &[usize]| columns.iter().map(|col| col + 1).collect();
     Ok(Report {
@@ -90,29 +86,11 @@ fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure
         norm: norm.to_string(),
         solution: from_one(columns),
         fingerprint: norm.fingerprint(columns),
-        canonical: from_one(canonical),
-        canonical_fingerprint: norm.fingerprint(canonical),
-        images: images.len(),
-        symmetry: symmetry(columns),
+        canonical: from_one(&canonical),
+        canonical_fingerprint: norm.fingerprint(&canonical),
+        images,
+        symmetry,
     })
-}
-
-/// Returns the kind of symmetry that a solution has.
-fn symmetry(columns: &[usize]) -> &'static str {
-    let kept = |symmetry: Symmetry| symmetry.apply_to_columns(columns) == columns;
-    let reflections = [
-        Symmetry::MirrorColumns,
-        Symmetry::MirrorRows,
-        Symmetry::Transpose,
-        Symmetry::AntiTranspose,
-    ];
-    match (reflections.into_iter().any(kept), kept(Symmetry::Rotate90), kept(Symmetry::Rotate180)) {
-        (true, true, _) => "full",
-        (true, false, _) => "reflection",
-        (false, true, _) => "rotation",
-        (false, false, true) => "point",
-        (false, false, false) => "none",
-    }
 }
 
 fn text(report: &Report) -> String {

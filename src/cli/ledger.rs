@@ -1,11 +1,13 @@
 //! `nqueens ledger`.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use super::{Exit, Failure, cannot_print, print};
+use crate::cluster::coordinator::ledger_file;
 use crate::cluster::ledger::{CheckReport, LedgerError, check, export, show};
 use crate::decomposition::JobHash;
 use crate::report::{counted, grouped};
@@ -30,9 +32,26 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct FileArgs {
-    /// The ledger file.
+struct LedgerArg {
+    /// The ledger file, or the data directory of the coordinator.
     file: PathBuf,
+}
+
+impl LedgerArg {
+    /// Returns the path of the ledger.
+    fn path(&self) -> Cow<'_, Path> {
+        if self.file.is_dir() {
+            Cow::Owned(ledger_file(&self.file))
+        } else {
+            Cow::Borrowed(&self.file)
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct FileArgs {
+    #[command(flatten)]
+    ledger: LedgerArg,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -40,8 +59,8 @@ struct FileArgs {
 
 #[derive(Debug, clap::Args)]
 struct ExportArgs {
-    /// The ledger file.
-    file: PathBuf,
+    #[command(flatten)]
+    ledger: LedgerArg,
     /// Export only the entries of the job with this hash (32 hexadecimal digits).
     #[arg(long, value_name = "HASH", value_parser = job_hash)]
     job: Option<JobHash>,
@@ -55,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.action {
         Action::Check(args) => run_check(args),
         Action::Show(args) => {
-            let overview = show(&args.file)?;
+            let overview = show(&args.ledger.path())?;
             print(&if args.json { json(&overview) } else { overview.to_string() })?;
             Ok(Exit::Done)
         }
@@ -68,10 +87,11 @@ fn json(report: &impl serde::Serialize) -> String {
 }
 
 fn run_check(args: &FileArgs) -> Result<Exit, Failure> {
-    let report = check(&args.file)?;
+    let path = args.ledger.path();
+    let report = check(&path)?;
     print(&if args.json { json(&report) } else { text(&report) })?;
     let Some(first) = report.findings.first() else { return Ok(Exit::Done) };
-    let file = args.file.display();
+    let file = path.display();
     Err(if report.as_written {
         Failure { exit: Exit::CheckFailed, message: format!("ledger {file}: {first}") }
     } else {
@@ -101,7 +121,8 @@ fn text(report: &CheckReport) -> String {
 
 fn run_export(args: &ExportArgs) -> Result<Exit, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let exported = export(&args.file, args.job.as_ref(), &mut out);
+    let path = args.ledger.path();
+    let exported = export(&path, args.job.as_ref(), &mut out);
     match exported {
         // A closed pipe is not an error: the reader has what it wanted.
         Err(LedgerError::Output { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
@@ -111,7 +132,7 @@ fn run_export(args: &ExportArgs) -> Result<Exit, Failure> {
         }
         Ok(0) if args.job.is_some() => Err(Failure::usage(format!(
             "ledger {}: no entry belongs to that job; nqueens ledger show lists the jobs",
-            args.file.display()
+            path.display()
         ))),
         Ok(_) => {
             out.flush().map_err(|error| cannot_print(&error))?;

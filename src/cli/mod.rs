@@ -240,6 +240,15 @@ fn parse(command: &clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap:
     Cli::from_arg_matches(&command.clone().try_get_matches_from(arguments)?)
 }
 
+/// Returns whether the arguments are `--version` and `--json`, in either order.
+fn is_version_as_json(arguments: &[OsString]) -> bool {
+    let words: Option<Vec<&str>> = arguments.iter().skip(1).map(|word| word.to_str()).collect();
+    matches!(
+        words.as_deref(),
+        Some(["--version" | "-V", "--json"] | ["--json", "--version" | "-V"])
+    )
+}
+
 /// Returns whether help or the version was requested.
 fn is_help(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
@@ -253,6 +262,11 @@ fn report_parse_error(
     error: &clap::Error,
 ) -> Result<Exit, Failure> {
     match error.kind() {
+        _ if is_version_as_json(arguments) => {
+            let json = serde_json::to_string(&version::version()).expect("strings serialise");
+            print(&(json + "\n"))?;
+            Ok(Exit::Done)
+        }
         _ if is_help(error) => {
             print(&error.render().to_string())?;
             Ok(Exit::Done)

@@ -21,7 +21,7 @@ use crate::board::{Piece, Placement, Problem};
 use crate::report::grouped;
 use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
-use crate::solver::{Unproven, Verdict};
+use crate::solver::{DefaultMethods, FirstAttempt, Unproven, Verdict};
 
 /// Find one solution, or one completion of a board.
 #[derive(Debug, clap::Args)]
@@ -75,18 +75,6 @@ enum Method {
     Ilp,
     Cp,
 }
-
-/// Up to this number of open rows, backtracking completes most boards in a short time. Above it,
-/// random moves usually find a completion sooner.
-const BACKTRACKING_PAYS: usize = 24;
-
-/// The nodes after which the default method gives up backtracking: about a quarter of a second.
-const BACKTRACKING_NODES: u64 = 20_000_000;
-
-/// The moves after which the default method gives up local search, and the number of columns that
-/// they examine at most: less than half a second.
-const LOCAL_SEARCH_MOVES: u64 = 100_000;
-const LOCAL_SEARCH_COLUMNS: u64 = 200_000_000;
 
 fn board_size(text: &str) -> Result<usize, String> {
     number(text, "board size", 0, 10_000_000)
@@ -155,28 +143,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 /// Solves the board by the methods that are chosen by default: one that is usually fast and, if that
 /// does not decide the board, constraint programming.
 fn by_default(problem: &Problem, limits: &Limits) -> Result<Run, Failure> {
-    use classical::Method::{Backtracking, Formula, LocalSearch};
-    if Formula.suits(problem).is_ok() {
-        return classical(Formula, problem, limits);
-    }
-    match problem.piece() {
-        Piece::Queen => {}
-        Piece::Rook if cp::suits(problem) => {
-            return by_cp(problem, limits.time, limits.quiet);
+    let DefaultMethods { first, then_cp } = DefaultMethods::of(problem);
+    let run = match first {
+        FirstAttempt::Cp => return by_cp(problem, limits.time, limits.quiet),
+        FirstAttempt::Classical(method, tried) => {
+            classical(method, problem, &Limits { tried, ..limits.clone() })?
         }
-        _ => return classical(Backtracking, problem, limits),
-    }
-    let run = if cp::open_rows(problem) <= BACKTRACKING_PAYS {
-        classical(Backtracking, problem, &Limits { tried: BACKTRACKING_NODES, ..limits.clone() })
-    } else {
-        let affordable = LOCAL_SEARCH_COLUMNS / problem.n() as u64;
-        let moves = match cp::suits(problem) {
-            true => LOCAL_SEARCH_MOVES.min(affordable),
-            false => classical::Method::USUAL_MOVES,
-        };
-        classical(LocalSearch { seed: 1, moves }, problem, limits)
-    }?;
-    if !matches!(run.found, Found::GaveUp(_)) || !cp::suits(problem) {
+    };
+    if !matches!(run.found, Found::GaveUp(_)) || !then_cp {
         return Ok(run);
     }
     if !limits.quiet {

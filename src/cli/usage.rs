@@ -29,6 +29,13 @@ pub(super) fn message(
                     "nqueens" | "nqueens submit" => Some(format!("count {word}")),
                     _ => None,
                 },
+                "play" | "board" | "web" if called == "nqueens" => {
+                    let what = format!("there is no command '{called} {word}'");
+                    return format!(
+                        "{what}; the board to play with is a web page (docs/play.md); nqueens show \
+                         SOLUTION draws a board"
+                    );
+                }
                 _ if called == "nqueens" => synonym(&word)
                     .map(str::to_owned)
                     .or_else(|| nearest(&word, &suggested_commands(command, &word))),
@@ -86,7 +93,7 @@ pub(super) fn message(
 /// Returns the command for a word of everyday language, or of another program.
 fn synonym(word: &str) -> Option<&'static str> {
     const SYNONYMS: [(&str, &[&str]); 12] = [
-        ("show", &["draw", "board", "print", "display", "view"]),
+        ("show", &["draw", "print", "display", "view"]),
         ("list", &["all", "enumerate", "solutions"]),
         ("solve", &["find", "solution", "place", "run"]),
         ("count", &["number", "total"]),

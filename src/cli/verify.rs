@@ -24,7 +24,8 @@ use crate::report::grouped;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), a file of solutions, or - for stdin. A
-    /// file may have solutions as text, digits, boards, ascii, variables, pairs, fen, csv or json.
+    /// file may have solutions as text, digits, boards (also of Q, . and x), ascii, variables,
+    /// pairs, fen, csv or json.
     #[arg(required = true, value_name = "SOLUTION|FILE", allow_negative_numbers = true)]
     solution: Vec<String>,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose

@@ -153,6 +153,57 @@ pub enum CountError {
     },
 }
 
+/// A class of [`CountError`]s, which decides the exit code of a program, or the exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountErrorClass {
+    /// The request is wrong.
+    Usage,
+    /// A kernel or a device is not available on this machine or in this build.
+    NotAvailable,
+    /// A check failed: do not use the count.
+    CheckFailed,
+    /// The checkpoint cannot be used.
+    File,
+    /// The callback requested a stop.
+    Stopped,
+}
+
+impl CountError {
+    /// Returns the class.
+    pub const fn class(&self) -> CountErrorClass {
+        match self {
+            Self::Job(_)
+            | Self::Kernel(KernelError::QueensOnly(..))
+            | Self::Device(
+                DeviceError::QueensOnly(_)
+                | DeviceError::KernelWithoutCpu
+                | DeviceError::AnotherScheme(_)
+                | DeviceError::AnotherPlan(_),
+            ) => CountErrorClass::Usage,
+            Self::Kernel(KernelError::NotOnThisMachine(_))
+            | Self::DeviceFault(..)
+            | Self::Device(
+                DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
+            ) => CountErrorClass::NotAvailable,
+            Self::Checkpoint(
+                CheckpointError::Io { .. }
+                | CheckpointError::InUse(_)
+                | CheckpointError::Damaged { .. }
+                | CheckpointError::AnotherJob { .. }
+                | CheckpointError::FailedBefore(_),
+            ) => CountErrorClass::File,
+            Self::Checkpoint(
+                CheckpointError::Refused { .. } | CheckpointError::Disputed { .. },
+            )
+            | Self::Unit { .. }
+            | Self::Units(_)
+            | Self::Total(_)
+            | Self::WorkerLost => CountErrorClass::CheckFailed,
+            Self::Stopped { .. } => CountErrorClass::Stopped,
+        }
+    }
+}
+
 /// Counts `problem`.
 ///
 /// # Errors

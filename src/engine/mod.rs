@@ -25,7 +25,8 @@ pub use annealing::{AnnealingEstimate, MAX_ANNEALING_SIZE, TooLarge, estimate_by
 pub use calibration::TimeForecast;
 pub use campaign_plan::{fastest_subproblems, plan_for_campaign, usual_campaign_time};
 pub use count::{
-    CountCheck, CountError, CountEvent, CountOptions, CountOutcome, PartOutcome, count,
+    CountCheck, CountError, CountErrorClass, CountEvent, CountOptions, CountOutcome, PartOutcome,
+    count,
 };
 pub use count_task::CountTask;
 pub use devices::{Device, find_devices, find_every_device};

@@ -17,6 +17,7 @@ mod coordinators_are_reliable;
 mod dashboards_require_a_session;
 mod disputed_totals_are_reported;
 mod formats_stay_readable;
+mod hostile_pages_cannot_force_a_total;
 mod hostile_workers_cannot_force_a_total;
 mod invalid_credentials_are_refused;
 mod liars_cannot_change_a_total;

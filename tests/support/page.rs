@@ -130,7 +130,7 @@ pub struct PageTables {
     upper_rows: Vec<UpperRow>,
 }
 
-/// What the page returns for a batch.
+/// The result of a page for a batch.
 #[derive(Clone, Debug)]
 pub struct PageResult {
     pub counters: Counters,
@@ -164,7 +164,7 @@ pub struct Page {
     pub held: Vec<Value>,
     /// The tables of the last job, in the image that they are of.
     pub known: Option<(String, PageTables)>,
-    /// Whether it repeats calls that are refused because there are too many.
+    /// True if it repeats calls that are refused because there are too many.
     pub patient: bool,
 }
 
@@ -265,16 +265,25 @@ impl Page {
         Ok(head["batches"].as_array().expect("batches").iter().map(batch).collect())
     }
 
-    /// Fetches and counts a unit.
+    /// Fetches and counts a unit, which it holds.
     pub fn count(&mut self, unit: &Value) -> Vec<PageResult> {
+        self.try_count(unit).unwrap_or_else(|answer| panic!("{answer:?}"))
+    }
+
+    /// Fetches and counts a unit.
+    ///
+    /// # Errors
+    /// The answer of the coordinator, if it does not send the unit.
+    pub fn try_count(&mut self, unit: &Value) -> Result<Vec<PageResult>, Answer> {
         let lease = self.held.iter().find(|lease| lease["attempt"] == unit["attempt"]);
         let lease = lease.expect("it holds the lease");
         let job = format!("{} {}", lease["job"], lease["mirrored"]);
-        let known = self.known.take().filter(|(of, _)| *of == job);
-        let (_, tables) =
-            known.unwrap_or_else(|| (job.clone(), self.tables(unit).expect("tables")));
+        let (_, tables) = match self.known.take().filter(|(of, _)| *of == job) {
+            Some(known) => known,
+            None => (job.clone(), self.tables(unit)?),
+        };
         let tables = self.known.insert((job, tables)).1.clone();
-        self.batches(unit).expect("batches").iter().map(|batch| count(&tables, batch)).collect()
+        Ok(self.batches(unit)?.iter().map(|batch| count(&tables, batch)).collect())
     }
 
     pub fn result(&self, unit: &Value, results: &[PageResult]) -> Answer {

@@ -119,6 +119,49 @@ impl Group {
     }
 }
 
+/// The images of a solution under the 8 symmetries of the square.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orbit {
+    /// The lexicographically smallest image: the 0-based column of the piece in each row.
+    pub least: Vec<usize>,
+    /// The number of different images: 1, 2, 4 or 8.
+    pub images: usize,
+    /// The symmetry that the solution has: `none`, `point` (a half turn), `rotation` (quarter
+    /// turns), `reflection` or `full`.
+    pub symmetry: &'static str,
+}
+
+impl Orbit {
+    /// Returns the orbit of a solution, given the 0-based column of the piece in each row.
+    pub fn of(columns: &[usize]) -> Self {
+        let mut images: Vec<Vec<usize>> =
+            Group::FULL.elements().map(|symmetry| symmetry.apply_to_columns(columns)).collect();
+        images.sort_unstable();
+        images.dedup();
+        let symmetry = symmetry_of(columns);
+        let count = images.len();
+        Self { least: images.into_iter().next().unwrap_or_default(), images: count, symmetry }
+    }
+}
+
+/// Returns the name of the symmetry that a solution has.
+fn symmetry_of(columns: &[usize]) -> &'static str {
+    let kept = |symmetry: Symmetry| symmetry.apply_to_columns(columns) == columns;
+    let reflections = [
+        Symmetry::MirrorColumns,
+        Symmetry::MirrorRows,
+        Symmetry::Transpose,
+        Symmetry::AntiTranspose,
+    ];
+    match (reflections.into_iter().any(kept), kept(Symmetry::Rotate90), kept(Symmetry::Rotate180)) {
+        (true, true, _) => "full",
+        (true, false, _) => "reflection",
+        (false, true, _) => "rotation",
+        (false, false, true) => "point",
+        (false, false, false) => "none",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -16,6 +16,7 @@ mod bitset;
 mod checkpoint;
 pub mod classical;
 pub mod cp;
+mod default_methods;
 pub mod first;
 pub mod ilp;
 mod open_board;
@@ -24,5 +25,6 @@ pub mod simplex;
 mod verdict;
 
 pub use checkpoint::ResumeError;
+pub use default_methods::{DefaultMethods, FirstAttempt};
 pub use progress::{LogEntry, Progress, ProgressSink, Unobserved};
 pub use verdict::{Answer, Unproven, Verdict};

@@ -96,9 +96,15 @@ pub(super) fn read_line(line: &str) -> Result<Line, String> {
     } else if line.contains('/') {
         position(line).map(one)
     } else if line.contains(is_diagram) {
-        diagram(line, is_diagram, '·')
+        diagram(line, is_diagram, "·")
     } else if line.split_whitespace().all(|word| matches!(word, "X" | "0")) {
-        diagram(line, |c| "X0".contains(c), '0')
+        diagram(line, |c| "X0".contains(c), "0")
+    } else if is_picture(line) {
+        diagram(line, |c| "Q.x".contains(c), ".x")
+    } else if line.starts_with("letting") || line.starts_with("language ESSENCE") {
+        Err("it is a problem of CSPLib, which has no solution; nqueens solve --board FILE finds one, \
+             and nqueens show --board FILE draws the board"
+            .into())
     } else if line.contains(',') {
         let words: Vec<&str> = line.split(',').map(str::trim).collect();
         words_of_columns(&words, "").map(one)
@@ -145,14 +151,20 @@ fn digits(word: &str) -> Result<Candidate, String> {
     of_columns(&word.chars().map(column).collect::<Result<Vec<_>, _>>()?)
 }
 
-fn diagram(line: &str, is_square: impl Fn(char) -> bool, empty: char) -> Result<Line, String> {
+/// Returns whether this is a row of a picture of `Q`, `.` and `x`, as `--board` reads it.
+fn is_picture(line: &str) -> bool {
+    line.contains(['Q', '.']) && line.chars().all(|c| c.is_whitespace() || "Q.x".contains(c))
+}
+
+/// Reads a row of squares, of which those in `empty` have no piece.
+fn diagram(line: &str, is_square: impl Fn(char) -> bool, empty: &str) -> Result<Line, String> {
     let mut columns = Vec::new();
     let mut width = 0;
     for c in line.chars().filter(|c| !c.is_whitespace()) {
         if !is_square(c) {
             return Err(format!("'{}' is not a square of a diagram", shown(&c.to_string())));
         }
-        if c != empty {
+        if !empty.contains(c) {
             columns.push(width);
         }
         width += 1;

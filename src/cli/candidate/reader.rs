@@ -145,7 +145,10 @@ mod tests {
             assert_eq!(columns[0], [1, 3, 0, 2].map(Some));
             assert_eq!(columns[1], [2, 0, 3, 1].map(Some));
         }
-        for text in ["· ♛ · ·\n· · · ♛\n", "0 X\n0\n", "0 X\n\n2 4 1 3\n"] {
+        let picture = all(".Q..\n...Q\nQ.x.\n..Q.\n").expect("a board");
+        assert_eq!(picture, all(". Q . .\n. . . Q\nQ . x .\n. . Q .\n").expect("a board"));
+        assert_eq!(picture[0].columns(), Some([1, 3, 0, 2].map(Some).to_vec()));
+        for text in ["· ♛ · ·\n· · · ♛\n", "0 X\n0\n", "0 X\n\n2 4 1 3\n", ".Q\nQ\n"] {
             assert_eq!(all(text).expect_err(text).exit, Exit::Usage);
         }
     }
@@ -154,6 +157,8 @@ mod tests {
     fn errors_name_the_line_and_empty_input_has_no_solution() {
         assert_eq!(all("").map(|all| all.len()), Ok(0));
         assert_eq!(all("\n\nrow1,row2\n").map(|all| all.len()), Ok(0));
+        let error = all("letting n = 4\nletting blocks = [[1,1]]\n").expect_err("a problem");
+        assert!(error.message.contains("nqueens solve --board"), "{error:?}");
         let error = all("2413\n3142\nqueens!\n").expect_err("no solution");
         assert!(error.exit == Exit::Usage && error.message.contains("line 3"), "{error:?}");
         let mut reader = Reader::new(&b"\xff\xfe\n"[..]);

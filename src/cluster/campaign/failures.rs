@@ -25,7 +25,8 @@ impl Campaign {
     }
 
     /// Records that a worker could not count a unit of a lease that it holds or held. Returns an
-    /// event if the unit is to be poisoned. Ignores workers that did not have this lease, and guests.
+    /// event if the unit is to be poisoned. Ignores workers that did not have this lease. The owner
+    /// of a guest loses the unit after three failures.
     pub fn fail(
         &mut self,
         unit: UnitId,
@@ -33,11 +34,14 @@ impl Campaign {
         worker: &str,
         reason: &str,
     ) -> Option<CampaignEvent> {
-        if self.was_leased_to(unit, attempt, worker) && !is_guest(worker) {
-            self.record_failure(unit, worker, reason)
-        } else {
-            None
+        if !self.was_leased_to(unit, attempt, worker) {
+            return None;
         }
+        if is_guest(worker) {
+            self.record_failure_of_guest(unit, worker);
+            return None;
+        }
+        self.record_failure(unit, worker, reason)
     }
 
     /// Returns whether a unit is or was leased to a worker under this number.

@@ -25,8 +25,8 @@
 //!   before those of others.
 //! - Failures of guests set no unit aside, and their rates do not change the leases of others.
 //! - A guest only gets open units, never copies of units that others hold. After
-//!   [`Settings::patience_ms`] its owner loses a unit that it has not counted, and does not get it
-//!   again.
+//!   [`Settings::patience_ms`], or after three failures, its owner loses a unit that it has not
+//!   counted, and does not get it again.
 //!
 //! [`Settings::guest_units`]: super::Settings::guest_units
 //! [`Settings::patience_ms`]: super::Settings::patience_ms
@@ -38,11 +38,14 @@ use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
 use super::units::WHOLE;
-use super::{WorkerName, job::Job};
+use super::{UnitId, WorkerName, job::Job};
 use crate::decomposition::JobHash;
 
 /// The beginning of the names of guests and their owners.
 const GUEST: &str = "guest:";
+
+/// The number of failures after which the owner of a guest loses a unit.
+const MOST_FAILURES: u64 = 3;
 
 /// The time after which a silent guest without leases is forgotten, in ms.
 const FORGOTTEN_AFTER_MS: u64 = 600_000;
@@ -103,6 +106,17 @@ impl Campaign {
         };
         let held = job.held_since.iter().filter(|(_, since)| since.iter().any(is_late));
         held.map(|(unit, _)| *unit).collect()
+    }
+
+    /// Records a failure of a guest on a unit: it takes a part of the time that its owner has for it.
+    pub(super) fn record_failure_of_guest(&mut self, unit: UnitId, guest: &str) {
+        let owner = self.reputation.known_owner(guest, "");
+        let job = self.jobs.get_mut(&unit.job);
+        let since = job.and_then(|job| job.held_since.get_mut(&unit.unit));
+        let owners = since.into_iter().flatten();
+        for (_, since_ms) in owners.filter(|(of, _)| Some(*of) == owner) {
+            *since_ms = since_ms.saturating_sub(self.settings.patience_ms / MOST_FAILURES + 1);
+        }
     }
 
     /// Returns whether any unit of a range is one of these.

@@ -28,7 +28,7 @@ struct Record {
     confirmed: u64,
     /// Its quarantined workers.
     convicted: BTreeSet<WorkerName>,
-    /// Whether its workers are guests.
+    /// True if its workers are guests.
     is_guest: bool,
 }
 

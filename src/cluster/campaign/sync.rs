@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::ops::Range;
 
 use super::WorkerName;
 use super::assignment::{Assignment, HeldLease, SubRangeSet};
@@ -77,7 +76,7 @@ impl Campaign {
         let mut cancel = Vec::new();
         for held in &request.held {
             match self.renew_lease(request, held, now_ms) {
-                Some(units) => desired.push(Assignment { units, ..held.lease.clone() }),
+                Some(assignment) => desired.push(assignment),
                 None => cancel.push(held.lease.attempt),
             }
         }
@@ -160,16 +159,18 @@ impl Campaign {
         }
     }
 
-    /// Returns the units of a lease that the worker may keep, or `None` if it must drop the lease.
-    /// An unknown lease is adopted if it is still useful and its grant proves that it was this
-    /// worker's.
+    /// Returns a lease that the worker may keep as it is recorded here, or `None` if it must drop the
+    /// lease. An unknown lease is adopted if it is still useful and its grant proves that it was
+    /// this worker's.
     fn renew_lease(
         &mut self,
         request: &SyncRequest,
         held: &HeldLease,
         now_ms: u64,
-    ) -> Option<Range<u64>> {
-        let HeldLease { lease: Assignment { attempt, job: hash, .. }, left, unstarted } = held;
+    ) -> Option<Assignment> {
+        let HeldLease { lease: claimed, left, unstarted } = held;
+        let attempt = &claimed.attempt;
+        let hash = self.leases.get(attempt).map_or(claimed.job, |lease| lease.job);
         if self.leases.get(attempt).is_some_and(|lease| lease.worker != request.worker) {
             return None;
         }
@@ -181,14 +182,14 @@ impl Campaign {
         let is_overdue = self.leases.get(attempt).is_some_and(|lease| {
             self.is_overdue_at_guest(&request.worker, lease.job, &lease.units, now_ms)
         });
-        if !self.jobs.get(hash)?.state.is_counted() || is_overdue {
+        if !self.jobs.get(&hash)?.state.is_counted() || is_overdue {
             self.drop_lease(*attempt);
             return None;
         }
         if let Some(lease) = self.leases.get(attempt) {
             // Others have taken all of it, or the check is no longer needed.
             let unneeded =
-                lease.mirrored && !self.is_check_leased(*hash, lease.units.start, *attempt);
+                lease.mirrored && !self.is_check_leased(hash, lease.units.start, *attempt);
             if lease.units.is_empty() || unneeded {
                 self.end_lease(*attempt);
                 return None;
@@ -197,19 +198,22 @@ impl Campaign {
         if let Some(lease) = self.leases.get_mut(attempt) {
             lease.deadline_ms = deadline_ms;
             lease.unstarted = (*unstarted).min(lease.len());
-            return Some(lease.units.clone());
+        } else {
+            self.adopt(request, held, now_ms)?;
         }
-        self.adopt(request, held, now_ms)
+        let Lease { job, units, mirrored, sub_ranges, .. } = self.leases.get(attempt)?;
+        Some(Assignment {
+            job: *job,
+            units: units.clone(),
+            mirrored: *mirrored,
+            sub_ranges: *sub_ranges,
+            ..claimed.clone()
+        })
     }
 
     /// Adopts a lease that expired or was granted before the coordinator restarted. Others may hold
-    /// its units by now.
-    fn adopt(
-        &mut self,
-        request: &SyncRequest,
-        held: &HeldLease,
-        now_ms: u64,
-    ) -> Option<Range<u64>> {
+    /// its units by now. Returns `None` if it is not adopted.
+    fn adopt(&mut self, request: &SyncRequest, held: &HeldLease, now_ms: u64) -> Option<()> {
         let HeldLease { lease: Assignment { attempt, job: hash, grant, .. }, unstarted, .. } = held;
         let grantee = Grantee {
             attempt: *attempt,
@@ -255,6 +259,6 @@ impl Campaign {
         };
         self.leases.insert(*attempt, lease);
         self.record_holder(request, *hash, start..end, now_ms);
-        Some(start..end)
+        Some(())
     }
 }

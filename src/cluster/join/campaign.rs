@@ -1,5 +1,5 @@
-//! What the page shows of the campaign. The coordinator is asked at most once a second, whatever
-//! the number of pages.
+//! The progress of the campaign, for the page. The coordinator is asked at most once a second,
+//! whatever the number of pages.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -105,7 +105,7 @@ pub(super) struct Rate {
 pub(super) struct SyncRequest {
     /// Changes when the page is opened again.
     pub(super) boot: String,
-    /// Whether the page wants units.
+    /// True if the page wants units.
     pub(super) wants: bool,
     pub(super) held: Vec<Held>,
     #[serde(default)]
@@ -124,7 +124,7 @@ pub(super) struct UnitRequest {
     pub(super) unit: String,
 }
 
-/// What a page returns for a batch.
+/// The result of a page for a batch.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BatchResult {

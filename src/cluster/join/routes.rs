@@ -109,16 +109,18 @@ impl App {
         done.map_err(|_| unavailable())?
     }
 
-    /// Returns the lease of a page that has a unit.
+    /// Returns the lease under which a page holds a unit, and the number of the unit.
     fn lease(
         &self,
         visitor: &Visitor,
-        attempt: u64,
-        unit: u64,
-    ) -> Result<v1::Lease, ErrorResponse> {
-        self.pages.lease(&visitor.worker.name, attempt, unit).ok_or_else(|| {
-            ErrorResponse::new(StatusCode::CONFLICT, "this page does not hold the unit; sync first")
-        })
+        (attempt, unit): (&str, &str),
+    ) -> Result<(v1::Lease, u64), ErrorResponse> {
+        let (attempt, unit) = (number(attempt).map_err(invalid)?, number(unit).map_err(invalid)?);
+        let lease = self.pages.lease(&visitor.worker.name, attempt, unit).ok_or_else(|| {
+            let why = "this page does not hold the unit; sync first";
+            ErrorResponse::new(StatusCode::CONFLICT, why)
+        })?;
+        Ok((lease, unit))
     }
 }
 
@@ -329,8 +331,7 @@ async fn tables(
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let UnitRequest { attempt, unit } = body(request).await?;
-    let (attempt, unit) = (number(&attempt).map_err(invalid)?, number(&unit).map_err(invalid)?);
-    let lease = app.lease(&visitor, attempt, unit)?;
+    let (lease, unit) = app.lease(&visitor, (&attempt, &unit))?;
     let job = job_of(&app, &visitor, &lease, unit).await?;
     Ok(binary(job.tables()))
 }
@@ -341,10 +342,9 @@ async fn unit(
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let UnitRequest { attempt, unit } = body(request).await?;
-    let (attempt, unit) = (number(&attempt).map_err(invalid)?, number(&unit).map_err(invalid)?);
-    let lease = app.lease(&visitor, attempt, unit)?;
+    let (lease, unit) = app.lease(&visitor, (&attempt, &unit))?;
     let worker = visitor.worker.name.clone();
-    if !app.pages.may_prepare(&worker, attempt, unit) {
+    if !app.pages.may_prepare(&worker, lease.attempt, unit) {
         let why = "this unit was sent several times; give it back";
         return Err(ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, why));
     }
@@ -354,7 +354,7 @@ async fn unit(
         let mut batches = job.batches(&lease, unit).map_err(unsuited)?;
         let frame = batches_frame(json!({}), &batches);
         batches.shrink();
-        app.pages.prepare(&worker, (attempt, unit), batches);
+        app.pages.prepare(&worker, (lease.attempt, unit), batches);
         Ok(frame)
     };
     Ok(binary(app.prepare(prepare).await?))
@@ -366,12 +366,11 @@ async fn result(
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let ResultRequest { attempt, unit, elapsed_s, batches } = body(request).await?;
-    let (attempt, unit) = (number(&attempt).map_err(invalid)?, number(&unit).map_err(invalid)?);
-    let lease = app.lease(&visitor, attempt, unit)?;
+    let (lease, unit) = app.lease(&visitor, (&attempt, &unit))?;
     let results: Vec<RemoteResult> =
         batches.iter().map(RemoteResult::try_from).collect::<Result<_, _>>().map_err(invalid)?;
     let worker = visitor.worker.name.clone();
-    let Some(prepared) = app.pages.prepared(&worker, attempt, unit) else {
+    let Some(prepared) = app.pages.prepared(&worker, lease.attempt, unit) else {
         let why = "this unit was not sent to the page; request it first";
         return Err(ErrorResponse::new(StatusCode::CONFLICT, why));
     };
@@ -385,7 +384,7 @@ async fn result(
     let result = match counted {
         Ok(result) => result,
         Err(error) => {
-            app.pages.done(&worker, attempt, unit);
+            app.pages.done(&worker, lease.attempt, unit);
             let detail = "the accounting of a page does not balance".to_owned();
             report_failure(&app, &visitor, &lease, unit, (v1::FailReason::Check, detail)).await?;
             return Err(error);
@@ -393,7 +392,7 @@ async fn result(
     };
     let request = v1::CompleteRequest { peer: peer(), worker, results: vec![result] };
     let response = app.work.clone().complete(request_for(request, &visitor)).await?.into_inner();
-    app.pages.done(&visitor.worker.name, attempt, unit);
+    app.pages.done(&visitor.worker.name, lease.attempt, unit);
     let verdict = response.verdicts.first().copied().unwrap_or_default();
     let verdict = v1::Verdict::try_from(verdict).unwrap_or_default();
     Ok(json_response(&json!({ "verdict": verdict_name(verdict) })))
@@ -417,11 +416,10 @@ async fn fail(
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let FailRequest { attempt, unit, detail } = body(request).await?;
-    let (attempt, unit) = (number(&attempt).map_err(invalid)?, number(&unit).map_err(invalid)?);
-    let lease = app.lease(&visitor, attempt, unit)?;
+    let (lease, unit) = app.lease(&visitor, (&attempt, &unit))?;
     let reason = (v1::FailReason::Device, plain(&detail));
     report_failure(&app, &visitor, &lease, unit, reason).await?;
-    app.pages.done(&visitor.worker.name, attempt, unit);
+    app.pages.done(&visitor.worker.name, lease.attempt, unit);
     Ok(json_response(&json!({})))
 }
 

@@ -26,7 +26,7 @@ const GONE_AFTER: Duration = Duration::from_secs(90);
 pub(super) struct Visitor {
     /// The worker that the page is.
     pub(super) worker: InProcessWorker,
-    /// Whether it has no credentials.
+    /// True if it has no credentials.
     pub(super) is_guest: bool,
 }
 

@@ -252,3 +252,17 @@ fn a_guest_that_does_not_count_its_unit_loses_it_to_others() {
     assert!(world.sync("guest:a-2", 1).is_empty());
     assert_eq!(world.sync("guest:b-1", 1).len(), 1);
 }
+
+#[test]
+fn a_guest_that_fails_on_a_unit_three_times_loses_it_to_others() {
+    let mut world = World::new(1, None, Settings::default());
+    world.now_ms = 1_000_000;
+    for guest in ["guest:a-1", "guest:a-2", "guest:a-1"] {
+        let lease = world.sync(guest, 1).remove(0);
+        let unit = UnitId { job: JOB, unit: 0 };
+        assert_eq!(world.campaign.fail(unit, lease.attempt, guest, "no GPU"), None);
+        assert!(world.response(guest, 0, Vec::new()).desired.is_empty(), "it gives the unit back");
+    }
+    assert!(world.sync("guest:a-1", 1).is_empty() && world.sync("guest:a-3", 1).is_empty());
+    assert_eq!(world.sync("guest:b-1", 1).len(), 1);
+}

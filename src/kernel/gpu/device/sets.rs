@@ -9,7 +9,7 @@ use super::pipelines::{module, pipeline};
 use super::{Inner, Reading, STORAGE, WgpuDevice, bind, bytes, read};
 use crate::kernel::gpu::fault::Fault;
 use crate::kernel::gpu::sets::layout::{
-    FRAMES, PLANES, PROGRAM, SHADER, SetItem, SetParams, SetQueue, SetSlot,
+    FRAMES, LANES_AND_PLANES, PROGRAM, SHADER, SetItem, SetParams, SetQueue, SetSlot,
 };
 use crate::kernel::gpu::sets::{SetBackend, SetShape, empty_frames};
 
@@ -106,18 +106,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Compiles the shader with as many lanes in a workgroup as the workgroup memory allows.
+    /// Compiles the shader with as many lanes and planes as the workgroup memory allows.
     fn compile_sets(&self) -> Result<wgpu::ComputePipeline, Fault> {
         let limits = self.device.limits();
         if limits.max_storage_buffers_per_shader_stage < STORAGE_BUFFERS {
             return Err(Fault::Unsuited);
         }
-        let fits = |lanes: &u32| {
-            PLANES * lanes * 4 + OTHER_BYTES <= limits.max_compute_workgroup_storage_size
+        let fits = |&(lanes, planes): &(u32, u32)| {
+            planes * lanes * 4 + OTHER_BYTES <= limits.max_compute_workgroup_storage_size
         };
-        let lanes = [32, 16].into_iter().find(fits).ok_or(Fault::Unsuited)?;
+        let (lanes, planes) = LANES_AND_PLANES.into_iter().find(fits).ok_or(Fault::Unsuited)?;
         let module = module(&self.device, "column sets", SHADER);
-        let constants = [("LANES", f64::from(lanes))];
+        let constants = [("LANES", f64::from(lanes)), ("PLANES", f64::from(planes))];
         // The shader writes its planes and counters before it reads them.
         let compiled = pipeline(&self.device, &module, "count_sets", &constants);
         self.async_error.check()?;

@@ -8,20 +8,26 @@ use crate::kernel::gpu::fault::Fault;
 pub struct SetShape {
     /// The number of workgroups.
     pub groups: u32,
-    /// The number of states that each of them has room for.
+    /// The number of states that each of them has room for: on devices a power of two.
     pub capacity: u32,
+    /// The iterations of a lane after which the listing of a set is given up.
+    pub list_iterations: u32,
 }
 
 impl SetShape {
-    /// For GPUs. Not measured on hardware yet: enough workgroups to fill a large card, with lists
-    /// of 3.5 GiB in all.
-    pub(in crate::kernel::gpu) const DEFAULT: Self = Self { groups: 1792, capacity: 1 << 18 };
-    /// For software drivers: llvmpipe ends loops after 65,535 iterations in all loops of a shader,
-    /// and a step is not interrupted.
-    pub(in crate::kernel::gpu) const SOFTWARE: Self = Self { groups: 16, capacity: 1 << 12 };
+    /// For GPUs. Not measured on hardware yet: six workgroups, for which there is workgroup memory,
+    /// on each multiprocessor of a large card (132), with lists of 3.1 GiB in all.
+    pub(in crate::kernel::gpu) const DEFAULT: Self =
+        Self { groups: 792, capacity: 1 << 19, list_iterations: u32::MAX };
+    /// For software drivers. llvmpipe ends the loops of a lane after 65,535 iterations in all, and
+    /// then the workgroup, whose other lanes are lost. It implements early returns of functions as
+    /// loops, too, so that an iteration counts four to five times. A step is not interrupted, so
+    /// the limits of the work and of a list are a third of that together.
+    pub(in crate::kernel::gpu) const SOFTWARE: Self =
+        Self { groups: 16, capacity: 1 << 12, list_iterations: 6 << 10 };
     /// The least useful room of a workgroup, in states.
     const FEWEST_STATES: u32 = 1 << 10;
-    /// The largest room: a lane counts at most 2^16 of these states at once.
+    /// The largest room: a lane counts at most 75,000 of these states in a step.
     const MOST_STATES: u32 = 1 << 20;
 
     /// Returns this shape, or a smaller one whose lists have at most `most_bytes`.
@@ -40,11 +46,11 @@ impl SetShape {
 
     /// Returns the shape with half the states, or `None` if that is too small.
     pub(super) fn halved(self) -> Option<Self> {
-        let Self { groups, capacity } = self;
+        let Self { groups, capacity, .. } = self;
         if capacity > Self::FEWEST_STATES {
-            return Some(Self { groups, capacity: capacity / 2 });
+            return Some(Self { capacity: capacity / 2, ..self });
         }
-        (groups > 1).then_some(Self { groups: groups / 2, capacity })
+        (groups > 1).then_some(Self { groups: groups / 2, ..self })
     }
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A batch whose accounting does not balance is a [`Fault`] and never a count. The checks are that
 //! every submission ran in all workgroups; that every set was read as it was written, and finished
-//! once; that every list and program was read as it was written; and that the sums agree with the sums of the two halves of
-//! what was added. Some sets are counted again by the CPU. A set that does not fit is divided by its
-//! first queens; in the end the CPU counts it.
+//! once; that every list and program was read as it was written; and that the sums agree with the
+//! sums of the two halves of what was added. Some sets are counted again by the CPU. A set that does
+//! not fit is divided by its first queens; in the end the CPU counts it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::backend::{SetBackend, SetShape};
 use super::families;
-use super::layout::{FAMILY, SetParams, SetQueue, SetSlot, mark_of_set};
+use super::layout::{FAMILY, LISTED, SetParams, SetQueue, SetSlot, mark_of_set};
 use crate::board::Piece;
 use crate::decomposition::{ColumnSet, Decomposition, SetFamily, columns_of};
 use crate::kernel::gpu::fault::Fault;
@@ -178,7 +178,7 @@ impl SetCounts {
             for (pending, slot) in batch.iter().zip(&slots) {
                 let Pending { range, family, set, .. } = *pending;
                 if slot.overflows > 0 {
-                    match parts(&set) {
+                    match parts(&set, slot.listed, self.shape.capacity) {
                         Some(parts) => {
                             next.extend(parts.into_iter().map(|set| Pending { set, ..*pending }));
                         }
@@ -278,6 +278,7 @@ impl SetCounts {
             capacity: self.shape.capacity,
             budget,
             stamp: self.stamp,
+            list_iterations: self.shape.list_iterations,
         })?;
         running.in_flight.push_back(self.stamp);
         Ok(())
@@ -304,16 +305,27 @@ impl SetCounts {
     }
 }
 
-/// Returns the parts of a set that have one queen more in a certain column, or `None` if both of the
-/// first lower queens have one.
-fn parts(set: &ColumnSet) -> Option<Vec<ColumnSet>> {
+/// Returns the parts of a set of which `listed` states were listed: they divide the columns of a
+/// first lower queen among them, into as few parts as may fit. Returns `None` if there is one column
+/// each.
+fn parts(set: &ColumnSet, listed: u32, capacity: u32) -> Option<Vec<ColumnSet>> {
     let row = set.first_rows.iter().position(|columns| columns.count_ones() > 1)?;
-    let part = |column: usize| {
+    let columns: Vec<usize> = columns_of(set.first_rows[row]).collect();
+    // Lists behind the first one take about three quarters of its room. If the listing was ended, it
+    // is not known how many states there are: many, if it was too long for the room, and otherwise
+    // half of them may take a lane less time.
+    let room = u64::from(capacity);
+    let wanted = match u64::from(listed) {
+        listed if listed > room * u64::from(LISTED) => columns.len(),
+        listed => (listed * 7 / 4).div_ceil(room) as usize,
+    };
+    let each = columns.len().div_ceil(wanted.clamp(2, columns.len()));
+    let part = |columns: &[usize]| {
         let mut part = *set;
-        part.first_rows[row] = 1 << column;
+        part.first_rows[row] = columns.iter().fold(0, |mask, column| mask | 1 << column);
         part
     };
-    Some(columns_of(set.first_rows[row]).map(part).collect())
+    Some(columns.chunks(each).map(part).collect())
 }
 
 /// Adds a slot's count to a range's result. Returns the count and the number of states.

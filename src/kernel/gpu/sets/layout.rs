@@ -35,11 +35,15 @@ pub const ITEM: usize = 129;
 pub const NONE: u32 = u32::MAX;
 
 /// The pairs of words of a workgroup's program.
-pub const PROGRAM: usize = 6144;
+pub const PROGRAM: usize = 6160;
 
-/// The planes of a lane.
-#[cfg(any(feature = "gpu", test))]
-pub(in crate::kernel::gpu) const PLANES: u32 = 128;
+/// The lanes of a workgroup, and the planes: the best first. A plane has 64 bits for two lanes.
+#[cfg(feature = "gpu")]
+pub(in crate::kernel::gpu) const LANES_AND_PLANES: [(u32, u32); 3] =
+    [(64, 128), (64, 120), (32, 120)];
+
+/// The listing of a set that does not fit ends at this many times the room.
+pub(super) const LISTED: u32 = 4;
 
 /// The most columns of a board: the other bits of a state's words have the rule's group and side.
 pub const MOST_COLUMNS: usize = 28;
@@ -62,10 +66,12 @@ pub struct SetParams {
     pub items: u32,
     /// The number of states that a workgroup has room for.
     pub capacity: u32,
-    /// The work after which a workgroup stops, in tests of states.
+    /// The work after which a workgroup stops: about so many iterations of loops in a lane.
     pub budget: u32,
     /// The number of the submission.
     pub stamp: u32,
+    /// The iterations of a lane after which the listing of a set is given up.
+    pub list_iterations: u32,
 }
 
 /// A set, or a part of one.
@@ -144,7 +150,11 @@ mod tests {
 
     #[test]
     fn the_shader_of_column_sets_and_the_host_have_the_same_memory_layout() {
-        assert_same_layout!(SHADER, SetParams, [n, items, capacity, budget, stamp]);
+        assert_same_layout!(
+            SHADER,
+            SetParams,
+            [n, items, capacity, budget, stamp, list_iterations]
+        );
         assert_same_layout!(SHADER, SetItem, [upper, lower, first_rows, family]);
         assert_same_layout!(SHADER, SetQueue, [next, finished, ran, stamp, damaged, idle]);
         assert_same_layout!(
@@ -172,7 +182,7 @@ mod tests {
             ("MOST_ROWS", MOST_ROWS),
             ("OUTER", MOST_OUTER_ROWS),
             ("NOT_COUNTED", NOT_COUNTED as usize),
-            ("PLANES", PLANES as usize),
+            ("LISTED", LISTED as usize),
         ];
         for (name, value) in of_host {
             assert_eq!(constant(SHADER, name), value.to_string(), "{name}");

@@ -17,7 +17,7 @@ const FRAME: usize = 8;
 /// The position of the sum over the frames in use.
 const CHECK: usize = 130;
 /// The most pairs that have planes.
-const MOST_PAIRS: u32 = 95;
+const MOST_PAIRS: u32 = 87;
 
 /// A state: see the shader.
 pub(super) type State = [u32; 2];
@@ -47,6 +47,13 @@ pub struct SetMirror {
     /// The workgroups of the shape, of which the first one does all the work.
     groups: u32,
     finished: VecDeque<SetQueue>,
+}
+
+/// The placements of the lower half of a set that are listed, and those that were tried.
+#[derive(Default)]
+struct Listing {
+    states: Vec<State>,
+    iterations: u32,
 }
 
 /// A partial placement of the lower half.
@@ -266,11 +273,13 @@ impl Workgroup<'_> {
             right: 0,
             rule: 31 << 1,
         };
-        let mut states = Vec::new();
-        self.list(&set, family, 0, start, &mut states);
-        *spent += 20 * states.len() as u32 + 512;
+        let mut listing = Listing::default();
+        self.list(&set, family, 0, start, &mut listing);
+        let Listing { states, iterations } = listing;
+        *spent += iterations + 512;
         self.memory.slots[item].listed += states.len() as u32;
-        if states.len() > self.memory.states.len() {
+        let is_complete = iterations < self.params.list_iterations;
+        if states.len() > self.memory.states.len() || !is_complete {
             self.give_up(item);
         } else if !states.is_empty() {
             self.memory.states[..states.len()].copy_from_slice(&states);
@@ -281,23 +290,28 @@ impl Workgroup<'_> {
         true
     }
 
-    fn list(&self, set: &SetItem, family: usize, row: usize, at: Below, states: &mut Vec<State>) {
+    fn list(&self, set: &SetItem, family: usize, row: usize, at: Below, listing: &mut Listing) {
         let families = &self.memory.families;
         if row == families[family + ROWS_BELOW] as usize {
-            states.push([at.left | (at.rule >> 20) << 28, at.right | (at.rule & 1) << 31]);
+            let state = [at.left | (at.rule >> 20) << 28, at.right | (at.rule & 1) << 31];
+            listing.states.push(state);
             return;
         }
         let allowed = families[family + ALLOWED_BELOW + row];
         let open = at.free & !at.from_right & !at.from_left & allowed;
         let open = set.first_rows.get(row).map_or(open, |columns| open & columns);
         for column in columns_of(open) {
+            if listing.iterations >= self.params.list_iterations {
+                return;
+            }
+            listing.iterations += 1;
             let mut next = at;
             if row == 0 {
                 next.rule = families[family + FIRST_BELOW + column];
             }
             let gap = families[family + GAP] as usize;
             if self.place(&mut next, row, 1 << column, gap) {
-                self.list(set, family, row + 1, next, states);
+                self.list(set, family, row + 1, next, listing);
             }
         }
     }
@@ -373,7 +387,7 @@ impl Workgroup<'_> {
                 break;
             }
             self.count_states(item, first, &columns, completions, test, list, number == 0);
-            spent += (list.count as u32 / 64 + 1) * (completions.len() as u32 + 128) + 1024;
+            spent += (list.count as u32 / 128 + 1) * (completions.len() as u32 + 256) + 1024;
         }
         spent
     }

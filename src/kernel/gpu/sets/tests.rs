@@ -15,7 +15,7 @@ use crate::oeis::{Sequence, lookup};
 use crate::tally::{Parts, Tally};
 use layout::{SetItem, SetParams, SetQueue, SetSlot};
 
-const ROOMY: SetShape = SetShape { groups: 1, capacity: 1 << 18 };
+const ROOMY: SetShape = SetShape { groups: 1, capacity: 1 << 18, list_iterations: u32::MAX };
 const MUCH: u32 = 1 << 26;
 
 fn decompose(problem: &Problem) -> Decomposition {
@@ -92,11 +92,23 @@ fn sets_with_rows_that_filter_agree_with_the_scalar_kernel() {
 fn sets_that_do_not_fit_are_divided() {
     for (n, capacity) in [(10, 8), (12, 16), (13, 1)] {
         let decomposition = decompose(&Problem::empty(Piece::Queen, n));
-        let shape = SetShape { groups: 1, capacity };
+        let shape = SetShape { capacity, ..ROOMY };
         assert_sets_agree(&decomposition, shape, MUCH, 0..decomposition.prefixes().min(300));
     }
     let decomposition = decompose(&Problem::empty(Piece::Queen, 20));
-    assert_sets_agree(&decomposition, SetShape { groups: 1, capacity: 1500 }, MUCH, 0..3);
+    assert_sets_agree(&decomposition, SetShape { capacity: 1500, ..ROOMY }, MUCH, 0..3);
+}
+
+#[test]
+fn sets_whose_listing_takes_too_long_are_divided() {
+    for (n, list_iterations) in [(10, 10), (12, 100), (13, 1)] {
+        let decomposition = decompose(&Problem::empty(Piece::Queen, n));
+        let shape = SetShape { list_iterations, ..ROOMY };
+        assert_sets_agree(&decomposition, shape, MUCH, 0..decomposition.prefixes().min(300));
+    }
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 20));
+    let shape = SetShape { list_iterations: 20_000, ..ROOMY };
+    assert_sets_agree(&decomposition, shape, MUCH, 0..3);
 }
 
 #[test]
