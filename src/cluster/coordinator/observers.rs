@@ -90,12 +90,10 @@ impl Observers {
                 let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
                 self.notify(NotificationKind::Poisoned, Some(unit.job), None, text);
             }
-            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
-                // Strangers must not be able to flood anybody with notifications.
-                if !is_guest(worker) {
-                    let text = format!("worker {worker} is in quarantine: {reason}");
-                    self.notify(NotificationKind::Quarantined, None, Some(worker), text);
-                }
+            // Strangers must not be able to flood anybody with notifications.
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } if !is_guest(worker) => {
+                let text = format!("worker {worker} is in quarantine: {reason}");
+                self.notify(NotificationKind::Quarantined, None, Some(worker), text);
             }
             _ => {}
         }
