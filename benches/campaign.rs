@@ -111,8 +111,10 @@ fn disputes(results: u64) {
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
     campaign.apply(&CampaignEvent::JobSubmitted {
         job,
+        text: String::new(),
         units: results,
         priority: 0,
+        submitter: String::new(),
         at_ms: 0,
         published: None,
     });

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::cluster::ledger::{CampaignFile, Entry, JobSubmitted, Loaded, UnitDone, check, show};
+use nqueens::cluster::campaign::{CampaignEvent, Source, UnitId};
+use nqueens::cluster::ledger::{CampaignFile, Entry, check, show};
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
 
@@ -21,36 +22,27 @@ fn submitted(units: u64) -> (JobHash, Entry) {
     let problem = Problem::empty(Piece::Queen, 24);
     let job =
         Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted");
-    let entry = JobSubmitted {
-        job: job.hash(),
-        text: job.to_string(),
-        units,
-        priority: 0,
-        submitter: "bench".into(),
-        at_ms: 1_790_000_000_000,
-    };
-    (job.hash(), Entry::JobSubmitted(entry))
+    let at_ms = 1_790_000_000_000;
+    let event = CampaignEvent::submission(&job, units, 0, "bench", at_ms);
+    (job.hash(), Entry::new(event, at_ms))
 }
 
 fn done(job: JobHash, unit: u64) -> Entry {
     let completions = unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     let mut tally = Tally::default();
     tally.add(24, completions, Residues::of(completions.into()), completions).expect("fits");
-    Entry::UnitDone(UnitDone {
-        job,
-        unit,
+    let worker = format!("worker-{:04}.example.org", unit % 1000);
+    let [owner, kernel, device, build] = ["", "avx512", "cpu", "0.1.0"].map(str::to_owned);
+    let event = CampaignEvent::UnitDone {
+        unit: UnitId { job, unit },
         tally,
-        worker: format!("worker-{:04}.example.org", unit % 1000),
-        owner: String::new(),
-        kernel: "avx512".into(),
-        device: "cpu".into(),
-        build: "0.1.0".into(),
+        source: Source { worker, owner, kernel, device, build },
         attempt: 1,
         elapsed_s: 60.0 + (unit % 100) as f64 / 7.0,
         checks: None,
-        sub_sums: Default::default(),
-        at_ms: 1_790_000_000_000 + unit,
-    })
+        sub_sums: Vec::new(),
+    };
+    Entry::new(event, 1_790_000_000_000 + unit)
 }
 
 /// Creates a ledger with one job.
@@ -109,11 +101,13 @@ fn fill(path: &Path, units: u64) {
 /// Loads a ledger, in a process of its own, so that its peak memory is that of loading.
 fn load(path: &Path) {
     let start = Instant::now();
-    let mut file = CampaignFile::open(path).expect("sound");
+    let file = CampaignFile::open(path).expect("sound");
     let opened = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut units = 0u64;
-    file.load(&mut |loaded| units += u64::from(matches!(loaded, Loaded::Unit(_)))).expect("sound");
+    let mut visit =
+        |entry: Entry| units += u64::from(matches!(entry.event, CampaignEvent::UnitDone { .. }));
+    file.visit_entries(&mut visit).expect("sound");
     let loaded = start.elapsed().as_secs_f64();
     let peak = peak_mib().map_or("unknown".to_owned(), |mib| format!("{mib} MiB"));
     say(&format!(

@@ -121,7 +121,9 @@ impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let exit = match &error {
             LedgerError::Damaged { damage, .. } if damage.is_inconsistency() => Exit::CheckFailed,
-            LedgerError::InvalidEntry { .. } => Exit::CheckFailed,
+            LedgerError::InvalidEntry { .. } | LedgerError::UnequalTotals { .. } => {
+                Exit::CheckFailed
+            }
             _ => Exit::File,
         };
         Self { exit, message: error.to_string() }

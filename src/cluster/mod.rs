@@ -4,8 +4,8 @@
 //! | layer | modules |
 //! |---|---|
 //! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
-//! | 3 | [`campaign`]: leases, validation, checks, reputation: pure, without clock, disk or network; [`ledger`]: the durable record of all events; [`auth`]: certificates, tokens, roles |
-//! | 4 | [`protocol`]: the messages of `proto/` and the channels that carry them |
+//! | 3 | [`campaign`]: events, leases, validation, checks, reputation: pure, without clock, disk or network; [`auth`]: certificates, tokens, roles |
+//! | 4 | [`ledger`]: the durable record of all events; [`protocol`]: the messages of `proto/` and the channels that carry them |
 //! | 5 | [`coordinator`], [`worker`], [`dashboard`], [`join`] |
 
 pub mod auth;

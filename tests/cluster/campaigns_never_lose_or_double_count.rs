@@ -251,7 +251,15 @@ fn job(n: usize) -> JobHash {
 }
 
 fn submitted(job: JobHash, units: u64) -> CampaignEvent {
-    CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
+    CampaignEvent::JobSubmitted {
+        job,
+        text: String::new(),
+        units,
+        priority: 0,
+        submitter: String::new(),
+        at_ms: 0,
+        published: None,
+    }
 }
 
 fn arbiter() -> Source {

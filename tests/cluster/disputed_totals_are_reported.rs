@@ -5,8 +5,8 @@ use crate::support;
 
 use std::process::Output;
 
-use nqueens::cluster::campaign::COORDINATOR;
-use nqueens::cluster::ledger::{CampaignFile, Entry, Recount, SubSums, UnitDone};
+use nqueens::cluster::campaign::{COORDINATOR, CampaignEvent, Source, UnitId};
+use nqueens::cluster::ledger::{CampaignFile, Entry};
 use nqueens::decomposition::JobHash;
 use nqueens::tally::{Residues, Tally};
 use serde_json::Value;
@@ -32,36 +32,30 @@ fn miscount(data: &str) -> JobHash {
     for unit in 0..units {
         let thirds = if unit == 0 { 3 * 93 } else { 0 };
         let tally = Tally::from_parts(thirds, Residues::of(thirds), 1000);
-        let (kernel, device, build) = ("scalar".to_owned(), "cpu".to_owned(), "0.1.0".to_owned());
-        entries.push(Entry::UnitDone(UnitDone {
-            job,
-            unit,
+        let source = |worker: &str, owner: &str| {
+            let [worker, owner, kernel, device, build] =
+                [worker, owner, "scalar", "cpu", "0.1.0"].map(str::to_owned);
+            Source { worker, owner, kernel, device, build }
+        };
+        let done = CampaignEvent::UnitDone {
+            unit: UnitId { job, unit },
             tally,
-            worker: "w1".into(),
-            owner: "anna".into(),
-            kernel: kernel.clone(),
-            device: device.clone(),
-            build: build.clone(),
+            source: source("w1", "anna"),
             attempt: 1,
             elapsed_s: 0.1,
             checks: None,
-            sub_sums: SubSums::default(),
-            at_ms: 1_700_000_000_000,
-        }));
-        entries.push(Entry::Recount(Recount {
-            job,
-            unit,
+            sub_sums: Vec::new(),
+        };
+        let recount = CampaignEvent::Recount {
+            unit: UnitId { job, unit },
             tally,
-            worker: COORDINATOR.into(),
-            owner: COORDINATOR.into(),
-            kernel,
-            device,
-            build,
+            source: source(COORDINATOR, COORDINATOR),
             mirrored: true,
             agrees: true,
             elapsed_s: 0.1,
-            at_ms: 1_700_000_000_001,
-        }));
+        };
+        entries.push(Entry::new(done, 1_700_000_000_000));
+        entries.push(Entry::new(recount, 1_700_000_000_001));
     }
     let mut file = CampaignFile::open(ledger.as_ref()).expect("no coordinator has it open");
     file.append(&entries).expect("the disk has room");

@@ -6,6 +6,7 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nqueens::cluster::ledger::{CampaignFile, Entry};
 use serde_json::Value;
 use support::{Coordinator, NQUEENS, Process, Scratch, eventually, printed};
 
@@ -145,6 +146,31 @@ fn a_ledger_and_the_outboxes_of_its_workers_are_continued() {
     drop(coordinator);
     assert!(printed(&["ledger", "export", &ledger]).starts_with(&before), "an entry was changed");
     printed(&["ledger", "check", &ledger]);
+}
+
+/// Every kind of entry, as exported by a program of commit 53eb59a, which wrote this ledger.
+#[test]
+fn entries_of_every_kind_are_written_as_before_and_a_coordinator_continues_them() {
+    let scratch = Scratch::new("formats-entries");
+    let known = fs::read_to_string(stored("entries.jsonl")).expect("the stored entries");
+    let entry = |line: &str| {
+        let (_, entry) = line.split_once("\"entry\":").expect("an entry");
+        Entry::from_json(entry.strip_suffix('}').expect("an object")).expect("an entry")
+    };
+    let entries: Vec<Entry> = known.lines().map(entry).collect();
+    let ledger = scratch.file("ledger.db");
+    let mut file = CampaignFile::open(ledger.as_ref()).expect("a new file");
+    file.append(&entries).expect("valid entries");
+    drop(file);
+    assert_eq!(printed(&["ledger", "export", &ledger]), known);
+    printed(&["ledger", "check", &ledger]);
+    let coordinator = Coordinator::start(&scratch.path(""), &["--insecure"]);
+    let status = status(&coordinator);
+    let job = &status["jobs"][0];
+    assert_eq!(job["state"], "finished", "{job}");
+    assert_eq!(job["solutions"], "422550200076076467165567735238", "{job}");
+    drop(coordinator);
+    assert!(printed(&["ledger", "export", &ledger]).starts_with(&known), "an entry was changed");
 }
 
 #[test]

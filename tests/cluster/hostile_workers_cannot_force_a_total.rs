@@ -751,8 +751,10 @@ fn campaign(units: u64, published: Option<u128>, settings: Settings) -> Campaign
     campaign.tick(0);
     campaign.apply(&CampaignEvent::JobSubmitted {
         job: JOB,
+        text: String::new(),
         units,
         priority: 0,
+        submitter: String::new(),
         at_ms: 0,
         published,
     });
@@ -769,8 +771,10 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
     sync(&mut campaign, "other", &[], 1_000);
     campaign.apply(&CampaignEvent::JobSubmitted {
         job: JOB,
+        text: String::new(),
         units: 5,
         priority: 0,
+        submitter: String::new(),
         at_ms: 0,
         published: Some(0),
     });

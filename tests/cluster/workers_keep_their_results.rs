@@ -94,9 +94,17 @@ impl FakeCoordinator {
         let mut log = CallLog::default();
         let jobs = (1..).zip(jobs).map(|(at_ms, job)| {
             let decomposition = Decomposition::new(job.clone());
-            let (job, units) = (job.hash(), decomposition.units());
-            let event =
-                CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms, published: None };
+            let (text, job, units) = (job.to_string(), job.hash(), decomposition.units());
+            let (priority, submitter, published) = (0, String::new(), None);
+            let event = CampaignEvent::JobSubmitted {
+                job,
+                text,
+                units,
+                priority,
+                submitter,
+                at_ms,
+                published,
+            };
             campaign.apply(&event);
             log.ledger.push(event);
             (job, decomposition)

@@ -269,8 +269,10 @@ impl World {
     fn submission(&self) -> CampaignEvent {
         CampaignEvent::JobSubmitted {
             job: self.job,
+            text: String::new(),
             units: self.scenario.units,
             priority: 0,
+            submitter: String::new(),
             at_ms: 1_000_000,
             published: self.scenario.published.then(|| right_total(self.scenario.units)),
         }

@@ -30,7 +30,7 @@ impl Campaign {
     /// Inconsistent events, such as a second result for a unit, change nothing.
     pub fn apply(&mut self, event: &CampaignEvent) {
         match event {
-            CampaignEvent::JobSubmitted { job, units, priority, at_ms, published } => {
+            CampaignEvent::JobSubmitted { job, units, priority, at_ms, published, .. } => {
                 self.jobs.entry(*job).or_insert_with(|| Job {
                     units: Units::new(*units),
                     priority: *priority,
@@ -83,6 +83,9 @@ impl Campaign {
                 let owners = self.reputation.release(worker);
                 self.reset_unproven(&owners);
             }
+            CampaignEvent::WorkerSeen { worker, owner } => self.register_owner(worker, owner),
+            CampaignEvent::WorkerDrained { worker, boot } => self.apply_drained(worker, *boot),
+            CampaignEvent::Note { .. } => {}
         }
     }
 

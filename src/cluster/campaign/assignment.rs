@@ -2,11 +2,30 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::decomposition::JobHash;
 
-/// A set of sub-ranges of a unit, which has at most 32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A set of sub-ranges of a unit, which has at most 32. Serialised as their numbers.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(into = "Vec<u32>", try_from = "Vec<u32>")]
 pub struct SubRangeSet(u32);
+
+impl From<SubRangeSet> for Vec<u32> {
+    fn from(set: SubRangeSet) -> Self {
+        set.numbers().collect()
+    }
+}
+
+impl TryFrom<Vec<u32>> for SubRangeSet {
+    type Error = &'static str;
+
+    fn try_from(numbers: Vec<u32>) -> Result<Self, Self::Error> {
+        Self::from_numbers(numbers).ok_or("a unit has at most 32 sub-ranges, from 0 to 31")
+    }
+}
 
 impl SubRangeSet {
     /// Returns the set of the sub-ranges whose bit in `bits` is 1; bit 0 is sub-range 0.

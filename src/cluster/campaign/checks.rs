@@ -9,10 +9,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::WorkerName;
 
 /// The extent of a recount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Depth {
     /// Some sub-ranges.
     Spot,
@@ -21,11 +24,14 @@ pub enum Depth {
 }
 
 /// The checks drawn for a unit when it was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CheckPlan {
     /// The check by a worker of another owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Depth>,
     /// The check by the coordinator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Depth>,
 }
 

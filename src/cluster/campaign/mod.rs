@@ -67,7 +67,9 @@ use std::fmt;
 pub type WorkerName = String;
 
 /// A unit of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct UnitId {
     /// The job.
     pub job: crate::decomposition::JobHash,

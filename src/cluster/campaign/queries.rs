@@ -116,6 +116,13 @@ impl Campaign {
         })
     }
 
+    /// Returns the numbers of units of a job that are done and that are confirmed in full. Takes
+    /// constant time.
+    pub fn done_and_checked(&self, job: &JobHash) -> Option<(u64, u64)> {
+        let units = &self.jobs.get(job)?.units;
+        Some((units.done(), units.checked()))
+    }
+
     /// Returns the map of a job's units.
     pub fn map(&self, job: &JobHash) -> Option<&UnitMap> {
         Some(self.jobs.get(job)?.units.map())

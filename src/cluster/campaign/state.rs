@@ -87,8 +87,8 @@ impl Campaign {
         attempt <= self.first_attempt
     }
 
-    /// Registers the owner of a worker. Called before the events of a ledger are applied, which may
-    /// no longer contain a result of the worker.
+    /// Registers the owner of a worker. Called for all workers before the events of a ledger are
+    /// applied, since a worker's quarantine may precede the entry that names its owner.
     pub fn register_owner(&mut self, worker: &str, owner: &str) {
         self.reputation.owner(worker, owner);
     }

@@ -1,15 +1,18 @@
 //! A worker's report of a unit, and its source.
 
+use serde::{Deserialize, Serialize};
+
 use super::{UnitId, WorkerName};
 use crate::tally::{Parts, Tally};
 
 /// The source of a result.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Source {
     /// The worker.
     pub worker: WorkerName,
     /// Owner that enrolled the worker; empty in ledgers of earlier versions, where each worker is
     /// its own owner.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The kernel.
     pub kernel: String,

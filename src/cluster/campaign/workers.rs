@@ -67,10 +67,12 @@ impl Campaign {
         self.workers.get_mut(worker).map(|worker| worker.draining = true).is_some()
     }
 
-    /// Restores the draining of a worker at the start. It applies if the worker returns with the
-    /// same boot.
-    pub fn restore_draining(&mut self, worker: &str, boot: u64) {
-        self.drained.insert(worker.to_owned(), boot);
+    /// Drains a worker until it restarts. A worker that has not synced since the coordinator
+    /// started is drained when it syncs, unless it has restarted.
+    pub(super) fn apply_drained(&mut self, worker: &str, boot: u64) {
+        if !self.drain(worker) {
+            self.drained.insert(worker.to_owned(), boot);
+        }
     }
 
     /// Returns whether a worker is draining.

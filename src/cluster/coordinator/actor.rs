@@ -1,8 +1,9 @@
 //! The campaign actor: the only thread that changes the campaign and writes the ledger.
 
+mod replay;
 mod requests;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
@@ -17,19 +18,17 @@ use super::commands::{ActorHandle, ReplySender, Request, Unavailable};
 use super::contributions::Contributions;
 use super::disputes::{Disputes, describe_dispute};
 use super::event_log::OperatorEvent;
-use super::job_info::{self, Jobs};
-use super::ledger_entries;
+use super::job_info::Jobs;
 use super::ledger_handle::LedgerHandle;
 use super::now_ms;
 use super::observers::Observers;
-use super::replay::{self, LoadedLedger};
 use super::secret::campaign_key;
 use super::timelines::Timelines;
 use super::worker_directory::WorkerDirectory;
 use crate::cluster::campaign::{
-    Campaign, CampaignEvent, CampaignKey, ResultVerdict, Settings, UnitId, UnitResult,
+    Campaign, CampaignEvent, CampaignKey, JobState, ResultVerdict, Settings, UnitId, UnitResult,
 };
-use crate::cluster::ledger::{CampaignFile, Entry, LedgerError};
+use crate::cluster::ledger::{Entry, LedgerError};
 use crate::decomposition::{Decomposition, JobHash};
 
 /// The capacity of the request channel.
@@ -104,8 +103,7 @@ enum Rejected {
 #[derive(Default)]
 struct Batch {
     entries: Vec<Entry>,
-    events: Vec<CampaignEvent>,
-    /// The units that the events concern. A second result for one of them waits until the events
+    /// The units that the entries concern. A second result for one of them waits until the entries
     /// are applied.
     units: HashSet<UnitId>,
     /// Callbacks that receive whether the commit is durable.
@@ -114,8 +112,7 @@ struct Batch {
 
 impl Batch {
     fn add(&mut self, events: Vec<CampaignEvent>, at_ms: u64) {
-        self.entries.extend(events.iter().filter_map(|event| ledger_entries::entry(event, at_ms)));
-        self.events.extend(events);
+        self.entries.extend(events.into_iter().map(|event| Entry::new(event, at_ms)));
     }
 }
 
@@ -173,7 +170,7 @@ impl CampaignActor {
 
     /// Reopens the ledger and reads everything from it. Returns the past operator events with their
     /// times.
-    fn reopen(&mut self) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
+    fn reopen(&mut self) -> Result<VecDeque<(u64, OperatorEvent)>, LedgerError> {
         let file = self.ledger.open()?;
         self.load(file)
     }
@@ -182,28 +179,11 @@ impl CampaignActor {
     fn reopen_read_only(
         &mut self,
         error: LedgerError,
-    ) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
+    ) -> Result<VecDeque<(u64, OperatorEvent)>, LedgerError> {
         let Ok(file) = self.ledger.open_read_only() else { return Err(error) };
         let past = self.load(file)?;
         self.report_failure(&error);
         Ok(past)
-    }
-
-    /// Replaces the campaign by the one in a ledger. Returns the past operator events with their
-    /// times.
-    fn load(&mut self, mut file: CampaignFile) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
-        // Lease numbers start above those of all earlier starts, as long as a start grants fewer
-        // than 2^20 leases per millisecond.
-        self.opened_ms = now_ms();
-        self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
-        let LoadedLedger { jobs, histories, contributions, operator_events } =
-            replay::load(&mut file, &mut self.campaign)?;
-        self.contributions = contributions;
-        self.jobs = jobs;
-        self.timelines.replace_histories(histories);
-        self.disputes.reset();
-        self.ledger.attach(file);
-        Ok(operator_events)
     }
 
     /// Tries from time to time to reopen a read-only ledger for writing.
@@ -239,7 +219,9 @@ impl CampaignActor {
             self.observers.ledger_failed(trouble);
         }
         match error {
-            LedgerError::InvalidEntry { .. } => Rejected::Invalid,
+            LedgerError::InvalidEntry { .. } | LedgerError::UnequalTotals { .. } => {
+                Rejected::Invalid
+            }
             _ => Rejected::Unwritten,
         }
     }
@@ -343,9 +325,9 @@ impl CampaignActor {
     /// Commits the batch, applies it and answers the waiting callers. Returns whether the commit is
     /// durable.
     fn commit(&mut self, batch: &mut Batch) -> bool {
-        let Batch { entries, events, answers, .. } = std::mem::take(batch);
-        let written = self.append_and_apply(&entries, &events);
-        if !events.is_empty() {
+        let Batch { entries, answers, .. } = std::mem::take(batch);
+        let written = self.append_and_apply(&entries);
+        if !entries.is_empty() {
             // Checks may be due, and units may be open again.
             self.offer();
             self.assign_to_arbiter();
@@ -354,21 +336,21 @@ impl CampaignActor {
         written
     }
 
-    /// Commits entries and applies their events. Returns whether all of them are durable.
-    fn append_and_apply(&mut self, entries: &[Entry], events: &[CampaignEvent]) -> bool {
+    /// Commits entries and applies them. Returns whether all of them are durable.
+    fn append_and_apply(&mut self, entries: &[Entry]) -> bool {
         match self.append(entries) {
             Ok(()) => {
-                events.iter().for_each(|event| self.apply(event));
-                self.observers.batch_applied(events);
+                for entry in entries {
+                    self.apply(entry);
+                    self.observers.applied(entry, &self.campaign, &self.jobs);
+                }
+                self.observers.batch_applied(entries);
                 true
             }
             // Retry one by one, so that a single invalid entry cannot block the rest.
             Err(Rejected::Invalid) if entries.len() > 1 => {
-                let each = entries.iter().zip(events);
-                each.fold(true, |committed, (entry, event)| {
-                    let (entry, event) = (std::slice::from_ref(entry), std::slice::from_ref(event));
-                    self.append_and_apply(entry, event) && committed
-                })
+                let retry = |committed, entry| self.append_and_apply(entry) && committed;
+                entries.chunks(1).fold(true, retry)
             }
             Err(_) => false,
         }
@@ -382,6 +364,11 @@ impl CampaignActor {
         if self.ledger.is_read_only() {
             // The next tick tries to reopen it.
             return Err(Rejected::Unwritten);
+        }
+        for entry in entries {
+            if let CampaignEvent::JobState { job, state: JobState::Finished } = entry.event {
+                self.check_totals(job).map_err(|error| self.report_failure(&error))?;
+            }
         }
         match self.ledger.append(entries) {
             Some(Ok(took)) => {
@@ -398,15 +385,6 @@ impl CampaignActor {
         }
     }
 
-    /// Applies an event that is in the ledger.
-    fn apply(&mut self, event: &CampaignEvent) {
-        self.campaign.apply(event);
-        self.contributions.record(event, now_ms());
-        self.observers.applied(event, &self.campaign, &self.jobs);
-        self.disputes.update(event);
-        job_info::update(&mut self.jobs, event);
-    }
-
     /// Commits events as a separate batch.
     fn record(&mut self, events: Vec<CampaignEvent>) -> Result<(), Unavailable> {
         let mut batch = Batch::default();
@@ -417,11 +395,8 @@ impl CampaignActor {
     /// Commits events one by one, as far as the ledger can be written.
     fn commit_each(&mut self, events: Vec<CampaignEvent>) {
         for event in events {
-            let entries: Vec<Entry> = ledger_entries::entry(&event, now_ms()).into_iter().collect();
             // An event that cannot be written is generated again.
-            if self.append(&entries).is_ok() {
-                self.apply(&event);
-            }
+            self.append_and_apply(&[Entry::new(event, now_ms())]);
         }
     }
 
@@ -461,9 +436,9 @@ impl CampaignActor {
 
     fn tick(&mut self) {
         self.retry_writing();
-        let unwritten = self.workers.take_unwritten();
+        let seen = self.workers.take_unwritten();
         // If this cannot be written, another write reports the problem.
-        let _ = self.append(&unwritten);
+        self.append_and_apply(&seen);
         self.expire_and_finish();
         self.assign_to_arbiter();
         let steady_ms = self.clock.now_ms();

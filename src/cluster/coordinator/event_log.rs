@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::job_info::Jobs;
 use super::now_ms;
-use crate::cluster::campaign::{JobState, UnitId};
+use crate::cluster::campaign::{Campaign, CampaignEvent, JobState};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
-use crate::report::counted;
+use crate::report::{count_title, counted};
 
 /// The maximum number of events. Older ones are dropped.
-const MOST_EVENTS: usize = 1024;
+pub(super) const MOST_EVENTS: usize = 1024;
 
 /// An event that operators should know of.
 #[derive(Clone, Debug)]
@@ -35,6 +36,45 @@ impl OperatorEvent {
 
     pub(super) fn error(kind: EventKind, text: impl Into<String>) -> Self {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
+    }
+
+    /// Returns what operators are told about an event that was applied to the campaign, and that was
+    /// requested by `who` if that is not empty. Returns `None` for events that are too frequent.
+    pub(super) fn of(
+        event: &CampaignEvent,
+        campaign: &Campaign,
+        jobs: &Jobs,
+        who: &str,
+    ) -> Option<Self> {
+        Some(match event {
+            CampaignEvent::JobSubmitted { job, units, submitter, .. } => {
+                Self::job_submitted(*job, &job_title(jobs, job), submitter, Some(*units))
+            }
+            CampaignEvent::JobState { job, state } => {
+                let changed = Self::job_state(*job, &job_title(jobs, job), *state, who);
+                match outcome(campaign, job, *state) {
+                    Some(outcome) => changed.with_outcome(&outcome),
+                    None => changed,
+                }
+            }
+            CampaignEvent::UnitPoisoned { unit, reason } => {
+                let text = format!("Unit {} set aside: {reason}", unit.unit);
+                Self::error(EventKind::Poisoned, text).of_job(unit.job)
+            }
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
+                let text = format!("Worker {worker} put in quarantine: {reason}");
+                Self::error(EventKind::Quarantined, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerReleased { worker } => {
+                let text = format!("Worker {worker} released from quarantine{}", by(who));
+                Self::info(EventKind::Released, text).of_worker(worker)
+            }
+            CampaignEvent::WorkerDrained { worker, .. } => {
+                let text = format!("Worker {worker} drained{}: it gets no more units", by(who));
+                Self::info(EventKind::Draining, text).of_worker(worker)
+            }
+            _ => return None,
+        })
     }
 
     /// Creates the event of a submission of a job with this title. Only counts have units.
@@ -73,30 +113,6 @@ impl OperatorEvent {
     pub(super) fn with_outcome(self, outcome: &str) -> Self {
         let text = format!("{}: {outcome}", self.text);
         Self { text, ..self }
-    }
-
-    /// Creates the event of a unit that was set aside.
-    pub(super) fn unit_poisoned(unit: UnitId, reason: &str) -> Self {
-        let text = format!("Unit {} set aside: {reason}", unit.unit);
-        Self::error(EventKind::Poisoned, text).of_job(unit.job)
-    }
-
-    /// Creates the event of a quarantine.
-    pub(super) fn worker_quarantined(worker: &str, reason: &str) -> Self {
-        let text = format!("Worker {worker} put in quarantine: {reason}");
-        Self::error(EventKind::Quarantined, text).of_worker(worker)
-    }
-
-    /// Creates the event of a release from quarantine.
-    pub(super) fn worker_released(worker: &str, who: &str) -> Self {
-        let text = format!("Worker {worker} released from quarantine{}", by(who));
-        Self::info(EventKind::Released, text).of_worker(worker)
-    }
-
-    /// Creates the event of a worker that was drained.
-    pub(super) fn worker_drained(worker: &str, who: &str) -> Self {
-        let text = format!("Worker {worker} drained{}: it gets no more units", by(who));
-        Self::info(EventKind::Draining, text).of_worker(worker)
     }
 
     /// Sets the job that the event concerns.
@@ -177,14 +193,31 @@ impl EventLog {
     }
 }
 
+/// Returns a job in words.
+fn job_title(jobs: &Jobs, job: &JobHash) -> String {
+    jobs.get(job).map_or_else(|| format!("job {job}"), |info| count_title(info.job.problem()))
+}
+
+/// Returns the number of solutions of a job that is finished: "92 solutions".
+fn outcome(campaign: &Campaign, job: &JobHash, state: JobState) -> Option<String> {
+    let progress = campaign.progress(job).filter(|_| state == JobState::Finished)?;
+    Some(counted(progress.total.solutions().ok()?, "solution"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::campaign::{CampaignKey, Settings, UnitId};
 
     #[test]
     fn events_are_plain_sentences() {
         let (job, title) = (JobHash::from_bytes([7; 16]), "count of 19 queens");
         let state = |state, who| OperatorEvent::job_state(job, title, state, who);
+        let campaign = Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0));
+        let of = |event| {
+            OperatorEvent::of(&event, &campaign, &Jobs::new(), "anna").expect("it is shown")
+        };
+        let worker = "w1".to_owned();
         for (event, text) in [
             (
                 OperatorEvent::job_submitted(job, title, "operator", Some(64)),
@@ -202,19 +235,26 @@ mod tests {
                 "Count of 19 queens finished: 4 968 057 848 solutions",
             ),
             (
-                OperatorEvent::unit_poisoned(UnitId { job, unit: 7 }, "out of memory"),
+                of(CampaignEvent::UnitPoisoned {
+                    unit: UnitId { job, unit: 7 },
+                    reason: "out of memory".to_owned(),
+                }),
                 "Unit 7 set aside: out of memory",
             ),
             (
-                OperatorEvent::worker_quarantined("w1", "its result for unit 3 is wrong"),
+                of(CampaignEvent::WorkerQuarantined {
+                    worker: worker.clone(),
+                    reason: "its result for unit 3 is wrong".to_owned(),
+                    widen: true,
+                }),
                 "Worker w1 put in quarantine: its result for unit 3 is wrong",
             ),
             (
-                OperatorEvent::worker_released("w1", "anna"),
+                of(CampaignEvent::WorkerReleased { worker: worker.clone() }),
                 "Worker w1 released from quarantine by anna",
             ),
             (
-                OperatorEvent::worker_drained("w1", "anna"),
+                of(CampaignEvent::WorkerDrained { worker, boot: 1 }),
                 "Worker w1 drained by anna: it gets no more units",
             ),
         ] {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::now_ms;
 use crate::cluster::campaign::CampaignEvent;
+use crate::cluster::ledger::Entry;
 use crate::decomposition::{Decomposition, Job, JobHash};
 
 /// The jobs of a coordinator.
@@ -29,8 +29,8 @@ impl JobInfo {
     }
 
     /// Sets the units, which are then not planned again.
-    pub(super) fn with_decomposition(self, decomposition: &Arc<Decomposition>) -> Self {
-        Self { decomposition: Some(Arc::clone(decomposition)), ..self }
+    pub(super) fn set_decomposition(&mut self, decomposition: &Arc<Decomposition>) {
+        self.decomposition = Some(Arc::clone(decomposition));
     }
 
     /// Returns the units, planned on first use.
@@ -42,23 +42,25 @@ impl JobInfo {
     }
 }
 
-/// Updates the information about jobs after an event was applied.
-pub(super) fn update(jobs: &mut Jobs, event: &CampaignEvent) {
-    match event {
-        CampaignEvent::JobState { job, .. } => {
-            if let Some(info) = jobs.get_mut(job) {
-                info.state_ms = now_ms();
-            }
-        }
+/// Updates the information about jobs after an entry was applied, which may have changed the state
+/// of its job.
+pub(super) fn update(jobs: &mut Jobs, entry: &Entry, state_changed: bool) {
+    if let CampaignEvent::JobSubmitted { job: hash, text, submitter, .. } = &entry.event
+        // The ledger accepts no text but that of the job.
+        && let Ok(job) = text.parse()
+    {
+        jobs.insert(*hash, JobInfo::new(job, submitter.clone(), entry.at_ms));
+    }
+    let Some(info) = entry.event.job().and_then(|job| jobs.get_mut(&job)) else { return };
+    if state_changed {
+        info.state_ms = entry.at_ms;
+    }
+    match &entry.event {
         CampaignEvent::UnitPoisoned { unit, reason } => {
-            if let Some(info) = jobs.get_mut(&unit.job) {
-                info.poison.insert(unit.unit, reason.clone());
-            }
+            info.poison.insert(unit.unit, reason.clone());
         }
-        CampaignEvent::UnitRevived { unit } => {
-            if let Some(info) = jobs.get_mut(&unit.job) {
-                info.poison.remove(&unit.unit);
-            }
+        CampaignEvent::UnitRevived { unit } | CampaignEvent::UnitDone { unit, .. } => {
+            info.poison.remove(&unit.unit);
         }
         _ => {}
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cluster::ledger::{CampaignFile, Entry, LedgerError};
+use crate::decomposition::JobHash;
 
 /// The ledger of a campaign actor.
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl LedgerHandle {
         Some(appended)
     }
 
+    /// Creates the error for a job whose total in the campaign differs from that in the ledger.
+    pub(super) fn unequal_totals(&self, job: JobHash) -> LedgerError {
+        LedgerError::UnequalTotals { path: self.path.clone(), job }
+    }
+
     /// Returns the current problem with the ledger.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
@@ -81,7 +87,9 @@ impl LedgerHandle {
     /// Records an error. Returns a description for operators, unless it is the same as before.
     pub(super) fn record_error(&mut self, error: &LedgerError) -> Option<String> {
         let trouble = match error {
-            LedgerError::InvalidEntry { .. } => error.to_string(),
+            LedgerError::InvalidEntry { .. } | LedgerError::UnequalTotals { .. } => {
+                error.to_string()
+            }
             _ => format!("nothing is acknowledged: {error}"),
         };
         let is_new = self.trouble.as_ref() != Some(&trouble);

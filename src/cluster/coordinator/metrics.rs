@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -25,17 +25,8 @@ struct WorkerLabel {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerdictLabel {
-    verdict: VerdictKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum VerdictKind {
-    Accepted,
-    Duplicate,
-    Conflict,
-    StaleJob,
-    Refused,
-    Quarantined,
+    /// The name of the variant.
+    verdict: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -160,14 +151,7 @@ impl Metrics {
 
     /// Counts a validated result, once it is durable.
     pub(super) fn validated(&self, verdict: ResultVerdict) {
-        let verdict = match verdict {
-            ResultVerdict::Accepted => VerdictKind::Accepted,
-            ResultVerdict::Duplicate => VerdictKind::Duplicate,
-            ResultVerdict::Conflict => VerdictKind::Conflict,
-            ResultVerdict::StaleJob => VerdictKind::StaleJob,
-            ResultVerdict::Refused => VerdictKind::Refused,
-            ResultVerdict::Quarantined => VerdictKind::Quarantined,
-        };
+        let verdict = format!("{verdict:?}");
         self.results.get_or_create(&VerdictLabel { verdict }).inc();
     }
 

@@ -1,7 +1,10 @@
-//! The observers of a campaign: the log, the event log, the notifier and the metrics. Everything
-//! that operators learn about applied events is decided here.
+//! The observers of a coordinator: the log, the event log, the notifier and the metrics. Everything
+//! that operators learn about applied events is decided here, for counts and in `proofs.rs` for
+//! proofs.
 
-use std::collections::BTreeMap;
+mod proofs;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +16,13 @@ use super::notifier::{Notification, NotificationKind, Notifier};
 use crate::cluster::campaign::{
     Campaign, CampaignEvent, JobState, ResultVerdict, UnitId, is_guest,
 };
+use crate::cluster::ledger::Entry;
 use crate::cluster::protocol::v1::{Device, EventKind, EventLevel};
-use crate::decomposition::{Job, JobHash};
-use crate::report::{count_title, counted};
+use crate::decomposition::JobHash;
+use crate::report::counted;
 
-/// The observers of a campaign.
+/// The observers of a coordinator. Clones share everything but the person of the current operation.
+#[derive(Clone)]
 pub(super) struct Observers {
     metrics: Arc<Metrics>,
     notifier: Notifier,
@@ -48,7 +53,7 @@ impl Observers {
 
     /// Adds the events of earlier runs, with their times in ms since 1970, and the start of this
     /// one.
-    pub(super) fn started(&self, past: Vec<(u64, OperatorEvent)>) {
+    pub(super) fn started(&self, past: VecDeque<(u64, OperatorEvent)>) {
         for (at_ms, event) in past {
             self.event_log.add_at(at_ms, event);
         }
@@ -61,67 +66,45 @@ impl Observers {
         self.requested_by = name;
     }
 
-    /// Observes an event that was applied to the campaign.
-    pub(super) fn applied(&mut self, event: &CampaignEvent, campaign: &Campaign, jobs: &Jobs) {
+    /// Observes an entry that was applied to the campaign.
+    pub(super) fn applied(&self, entry: &Entry, campaign: &Campaign, jobs: &Jobs) {
+        let event = &entry.event;
+        log(event);
+        let by = self.requested_by.as_deref().unwrap_or_default();
+        if let Some(shown) = OperatorEvent::of(event, campaign, jobs, by) {
+            self.event_log.add_at(entry.at_ms, shown);
+        }
         match event {
-            CampaignEvent::JobState { job, state } => {
-                tracing::info!(%job, state = state.name(), "the state of a job has changed");
-                let by = self.requested_by.take().unwrap_or_default();
-                let title = job_title(jobs, job);
-                let changed = OperatorEvent::job_state(*job, &title, *state, &by);
-                self.event_log.add(match outcome(campaign, job, *state) {
-                    Some(outcome) => changed.with_outcome(&outcome),
-                    None => changed,
-                });
-                if *state == JobState::Disputed {
-                    let dispute = describe_dispute(campaign, jobs, job);
-                    let text = format!("job {job} is disputed: {dispute}");
-                    tracing::error!("{text}");
-                    self.notify(NotificationKind::Disputed, Some(*job), None, text);
-                }
-                if *state == JobState::Finished {
-                    let what = jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
-                    let text = format!("job {job} is finished: {what}");
-                    self.notify(NotificationKind::Finished, Some(*job), None, text);
-                }
+            CampaignEvent::JobState { job, state: JobState::Disputed } => {
+                let dispute = describe_dispute(campaign, jobs, job);
+                let text = format!("job {job} is disputed: {dispute}");
+                tracing::error!("{text}");
+                self.notify(NotificationKind::Disputed, Some(*job), None, text);
+            }
+            CampaignEvent::JobState { job, state: JobState::Finished } => {
+                let what = jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
+                let text = format!("job {job} is finished: {what}");
+                self.notify(NotificationKind::Finished, Some(*job), None, text);
             }
             CampaignEvent::UnitPoisoned { unit, reason } => {
-                tracing::error!(%unit, reason, "a unit is set aside");
-                self.event_log.add(OperatorEvent::unit_poisoned(*unit, reason));
                 let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
                 self.notify(NotificationKind::Poisoned, Some(unit.job), None, text);
             }
-            CampaignEvent::UnitVoided { unit, reason } => {
-                tracing::warn!(%unit, reason, "a result is taken back");
+            // Strangers must not be able to flood anybody with notifications.
+            CampaignEvent::WorkerQuarantined { worker, reason, .. } if !is_guest(worker) => {
+                let text = format!("worker {worker} is in quarantine: {reason}");
+                self.notify(NotificationKind::Quarantined, None, Some(worker), text);
             }
-            CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
-                tracing::error!(worker, reason, "a worker is put in quarantine");
-                self.event_log.add(OperatorEvent::worker_quarantined(worker, reason));
-                // Strangers must not be able to flood anybody with notifications.
-                if !is_guest(worker) {
-                    let text = format!("worker {worker} is in quarantine: {reason}");
-                    self.notify(NotificationKind::Quarantined, None, Some(worker), text);
-                }
-            }
-            CampaignEvent::WorkerReleased { worker } => {
-                tracing::info!(worker, "a worker is released from quarantine");
-                let by = self.requested_by.take().unwrap_or_default();
-                self.event_log.add(OperatorEvent::worker_released(worker, &by));
-            }
-            CampaignEvent::JobSubmitted { .. }
-            | CampaignEvent::UnitDone { .. }
-            | CampaignEvent::Recount { .. }
-            | CampaignEvent::SpotCheck { .. }
-            | CampaignEvent::UnitRevived { .. } => {}
+            _ => {}
         }
     }
 
-    /// Observes all events of a batch after they were applied: logs how many results were voided,
-    /// with one operator event per job.
-    pub(super) fn batch_applied(&self, events: &[CampaignEvent]) {
+    /// Observes all entries of a batch after they were applied: adds one operator event per job
+    /// that says how many of its results were voided.
+    pub(super) fn batch_applied(&self, entries: &[Entry]) {
         let mut voided: BTreeMap<JobHash, u64> = BTreeMap::new();
-        for event in events {
-            if let CampaignEvent::UnitVoided { unit, .. } = event {
+        for entry in entries {
+            if let CampaignEvent::UnitVoided { unit, .. } = &entry.event {
                 *voided.entry(unit.job).or_default() += 1;
             }
         }
@@ -130,19 +113,6 @@ impl Observers {
                 format!("{} taken back: to be counted again", counted(results.into(), "result"));
             self.event_log.add(OperatorEvent::warning(EventKind::Voided, text).of_job(job));
         }
-    }
-
-    /// Observes a new job.
-    pub(super) fn job_submitted(&self, job: &Job, units: u64, priority: i32, submitter: &str) {
-        let hash = job.hash();
-        tracing::info!(job = %hash, units, priority, submitter, text = %job, "a job is submitted");
-        let title = count_title(job.problem());
-        self.event_log.add(OperatorEvent::job_submitted(hash, &title, submitter, Some(units)));
-    }
-
-    /// Observes that a worker was drained.
-    pub(super) fn worker_drained(&self, worker: &str, by: &str) {
-        self.event_log.add(OperatorEvent::worker_drained(worker, by));
     }
 
     /// Observes a result that was rejected as inconsistent or impossible.
@@ -250,13 +220,30 @@ impl Observers {
     }
 }
 
-/// Returns a job in words.
-fn job_title(jobs: &Jobs, job: &JobHash) -> String {
-    jobs.get(job).map_or_else(|| format!("job {job}"), |info| count_title(info.job.problem()))
-}
-
-/// Returns the number of solutions of a job that is finished: "92 solutions".
-pub(super) fn outcome(campaign: &Campaign, job: &JobHash, state: JobState) -> Option<String> {
-    let progress = campaign.progress(job).filter(|_| state == JobState::Finished)?;
-    Some(counted(progress.total.solutions().ok()?, "solution"))
+/// Logs an event, unless it is too frequent.
+fn log(event: &CampaignEvent) {
+    match event {
+        CampaignEvent::JobSubmitted { job, text, units, priority, submitter, .. } => {
+            tracing::info!(%job, units, priority, submitter, text, "a job is submitted");
+        }
+        CampaignEvent::JobState { job, state } => {
+            tracing::info!(%job, state = state.name(), "the state of a job has changed");
+        }
+        CampaignEvent::UnitPoisoned { unit, reason } => {
+            tracing::error!(%unit, reason, "a unit is set aside");
+        }
+        CampaignEvent::UnitVoided { unit, reason } => {
+            tracing::warn!(%unit, reason, "a result is taken back");
+        }
+        CampaignEvent::WorkerQuarantined { worker, reason, .. } => {
+            tracing::error!(worker, reason, "a worker is put in quarantine");
+        }
+        CampaignEvent::WorkerReleased { worker } => {
+            tracing::info!(worker, "a worker is released from quarantine");
+        }
+        CampaignEvent::WorkerDrained { worker, .. } => {
+            tracing::info!(worker, "a worker is drained");
+        }
+        _ => {}
+    }
 }

@@ -83,16 +83,16 @@ pub async fn serve(
     let metrics = Arc::new(Metrics::new());
     let notifier = Notifier::start(notify).map_err(ServeError::Thread)?;
     let event_log = EventLog::start(now_ms());
+    let observers = Observers::new(Arc::clone(&metrics), notifier, event_log.clone());
     let opened = {
-        let path = ledger_file(&data);
-        let observers = Observers::new(Arc::clone(&metrics), notifier.clone(), event_log.clone());
+        let (path, observers) = (ledger_file(&data), observers.clone());
         // Reading a ledger of a million units takes seconds.
         tokio::task::spawn_blocking(move || actor::start(path, settings, observers)).await
     };
     let RunningActor { handle: actor, thread, calls, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
-    let proofs = open_proofs(&data, actor.clone(), (notifier, event_log.clone())).await?;
+    let proofs = open_proofs(&data, actor.clone(), observers).await?;
 
     /// The files reserved for the ledger, proofs, metrics and the dashboard, and for the page for
     /// visitors, whose connections have separate limits.
@@ -222,14 +222,14 @@ fn router(routes: Routes, health: HealthServer<impl Health>, reflection: bool) -
 async fn open_proofs(
     data: &Path,
     actor: ActorHandle,
-    observers: (Notifier, EventLog),
+    observers: Observers,
 ) -> Result<Arc<Proofs>, ServeError> {
     let data = data.to_owned();
     let misbehaviour_hook = move |worker: &str, reason: &str| {
         let (worker, reason) = (worker.to_owned(), reason.to_owned());
         let _ = actor.blocking_send(Request::ReportMisbehaviour { worker, reason });
     };
-    let open = move || Proofs::open(&data, Box::new(misbehaviour_hook), observers);
+    let open = move || Proofs::open(&data, Arc::new(misbehaviour_hook), observers);
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| ServeError::Thread(error.into()))?;
     Ok(Arc::new(opened.map_err(ServeError::Proofs)?))

@@ -6,6 +6,7 @@ use super::history::{History, HistorySample};
 use super::now_ms;
 use super::throughput::Throughput;
 use crate::cluster::campaign::{Campaign, JobProgress, JobState};
+use crate::cluster::ledger::Entry;
 use crate::cluster::protocol::v1::TimeLeft;
 use crate::decomposition::JobHash;
 
@@ -17,15 +18,33 @@ pub(super) struct Timelines {
 }
 
 impl Timelines {
-    /// Replaces the histories by those of a ledger that was read.
-    pub(super) fn replace_histories(&mut self, histories: HashMap<JobHash, History>) {
-        self.histories = histories;
+    /// Removes the histories, because the ledger is read again.
+    pub(super) fn clear_histories(&mut self) {
+        self.histories.clear();
     }
 
     /// Starts the history of a job that was submitted at a time, in ms since 1970.
     pub(super) fn add_job(&mut self, job: JobHash, submitted_ms: u64) {
-        let history = History::from_ledger(submitted_ms, Vec::new(), Vec::new());
-        self.histories.insert(job, history);
+        self.histories.insert(job, History::new(submitted_ms));
+    }
+
+    /// Adds the points between the last entry of a job and the next one, which is not applied yet.
+    pub(super) fn advance(&mut self, campaign: &Campaign, next: &Entry) {
+        if let Some(job) = next.event.job()
+            && let Some(history) = self.histories.get_mut(&job)
+            && let Some((done, verified)) = campaign.done_and_checked(&job)
+        {
+            history.advance(HistorySample { at_ms: next.at_ms, done, verified });
+        }
+    }
+
+    /// Adds the last point of each job, once all entries are applied.
+    pub(super) fn end_histories(&mut self, campaign: &Campaign) {
+        for (job, history) in &mut self.histories {
+            if let Some((done, verified)) = campaign.done_and_checked(job) {
+                history.end(done, verified);
+            }
+        }
     }
 
     /// Samples the progress of all jobs. `steady_ms` is the time of the campaign's clock.
@@ -42,7 +61,9 @@ impl Timelines {
                     done: progress.done,
                     verified: progress.checked,
                 };
-                self.histories.entry(job).or_default().observe(point);
+                if let Some(history) = self.histories.get_mut(&job) {
+                    history.observe(point);
+                }
             }
         }
     }

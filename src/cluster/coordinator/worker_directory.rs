@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::commands::WorkerDetails;
 use super::now_ms;
 use super::observers::Observers;
-use crate::cluster::campaign::{Campaign, is_guest};
-use crate::cluster::ledger::{Entry, WorkerSeen};
+use crate::cluster::campaign::{Campaign, CampaignEvent, is_guest};
+use crate::cluster::ledger::Entry;
 use crate::cluster::protocol::v1::Device;
 
 /// The workers that have synced since the coordinator started.
@@ -52,8 +52,8 @@ impl WorkerDirectory {
                 "a worker has joined"
             );
             let (worker, owner) = (worker.to_owned(), owner.to_owned());
-            let seen = WorkerSeen { worker, owner, at_ms: now_ms() };
-            self.unwritten.push(Entry::WorkerSeen(seen));
+            let seen = CampaignEvent::WorkerSeen { worker, owner };
+            self.unwritten.push(Entry::new(seen, now_ms()));
         }
         self.details.insert(worker.to_owned(), details);
     }

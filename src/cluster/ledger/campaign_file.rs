@@ -26,15 +26,12 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use super::check::open_for_reading;
 use super::commit_mark::{CommitMark, Lock, read_mark};
-use super::entry::{
-    Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained,
-    WorkerQuarantined, WorkerReleased,
-};
-use super::job_entries::JobEntries;
+use super::entry::Entry;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
-use super::ledger_state::{JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
+use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
+use crate::cluster::campaign::JobState;
 use crate::decomposition::JobHash;
 
 /// Time to wait for a reader that is about to finish.
@@ -54,45 +51,22 @@ pub struct CampaignFile {
     failed: bool,
 }
 
-/// A record in force after all entries are read. Voided results and their recounts are omitted.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Loaded {
-    /// A job. All jobs come first, in the order of submission.
-    Job(JobRecord),
-    /// The result of a unit in force.
-    Unit(UnitDone),
-    /// A recount of a result in force; follows that result.
-    Recount(Recount),
-    /// A spot check of a result in force; follows that result.
-    SpotCheck(SpotCheck),
-    /// A quarantined worker, in order among results and recounts.
-    Quarantined(WorkerQuarantined),
-    /// A released worker, in the same order.
-    Released(WorkerReleased),
-    /// A drained worker, in the same order.
-    Drained(WorkerDrained),
-    /// A poisoned unit.
-    Poisoned(UnitReason),
-    /// The current record of a worker.
-    Worker(WorkerRecord),
-}
-
 /// The current record of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
     /// The submission.
-    pub submitted: JobSubmitted,
-    /// Its phase.
-    pub phase: Phase,
-    /// Time of the last change of phase, in milliseconds since the Unix epoch.
-    pub phase_ms: u64,
+    pub submission: JobSubmission,
+    /// Its state.
+    pub state: JobState,
+    /// Time of the last change of state, in milliseconds since the Unix epoch.
+    pub state_ms: u64,
     /// Its running totals.
     pub totals: JobTotals,
 }
 
 impl JobRecord {
-    pub(super) fn new(submitted: JobSubmitted, row: &JobRow) -> Self {
-        Self { submitted, phase: row.phase, phase_ms: row.phase_ms, totals: row.totals }
+    pub(super) fn new(submission: JobSubmission, row: &JobRow) -> Self {
+        Self { submission, state: row.state, state_ms: row.state_ms, totals: row.totals }
     }
 }
 
@@ -236,14 +210,14 @@ impl CampaignFile {
                 reason: Box::new(reason),
             };
             self.state.apply(number, entry, result.as_ref(), undo).map_err(invalid)?;
-            let body = serde_json::to_string(entry).map_err(|error| LedgerError::Io {
+            let body = entry.to_json().map_err(|error| LedgerError::Io {
                 path: self.path.clone(),
                 action: "written",
                 source: error.into(),
             })?;
             head = head.after(&schema::write_entry(&transaction, number, &body).map_err(sqlite)?);
-            if let Some(job) = entry.job().and_then(|job| self.state.job(&job)) {
-                touched.insert(job.row.submitted_by, job.submitted.job);
+            if let Some(job) = entry.event.job().and_then(|job| self.state.job(&job)) {
+                touched.insert(job.row.submitted_by, job.submission.job);
             }
         }
         for job in touched.into_values() {
@@ -263,59 +237,37 @@ impl CampaignFile {
         }
     }
 
-    /// Calls `visit` with every record in force: jobs, workers, then results with their recounts,
-    /// quarantines, releases and drained workers in the order of their entries, and finally
-    /// poisoned units. Reads one row at a time.
+    /// Calls `visit` with every entry, in order. Reads one row at a time.
     ///
     /// # Errors
-    /// Returns an error if the ledger cannot be read or is damaged. The records visited so far must
+    /// Returns an error if the ledger cannot be read or is damaged. The entries visited so far must
     /// then not be used.
-    pub fn load(&mut self, visit: &mut dyn FnMut(Loaded)) -> Result<(), LedgerError> {
-        for job in self.jobs() {
-            visit(Loaded::Job(job));
-        }
-        for worker in self.state.workers() {
-            visit(Loaded::Worker(worker.clone()));
-        }
-        let state = &self.state;
-        let job = |hash: &JobHash, holds: &dyn Fn(&JobEntries) -> bool| {
-            state.job(hash).is_some_and(holds)
-        };
-        let mut visit_entry = |number, _: &str, entry: Entry| {
-            match entry {
-                Entry::UnitDone(done) if job(&done.job, &|b| b.is_in_force(done.unit, number)) => {
-                    visit(Loaded::Unit(done));
-                }
-                Entry::Recount(count)
-                    if job(&count.job, &|b| b.is_after_result(count.unit, number)) =>
-                {
-                    visit(Loaded::Recount(count));
-                }
-                Entry::SpotCheck(check)
-                    if job(&check.job, &|b| b.is_after_result(check.unit, number)) =>
-                {
-                    visit(Loaded::SpotCheck(check));
-                }
-                Entry::WorkerQuarantined(worker) => visit(Loaded::Quarantined(worker)),
-                Entry::WorkerReleased(worker) => visit(Loaded::Released(worker)),
-                Entry::WorkerDrained(worker) => visit(Loaded::Drained(worker)),
-                _ => {}
-            }
+    pub fn visit_entries(&self, visit: &mut dyn FnMut(Entry)) -> Result<(), LedgerError> {
+        let mut visit_entry = |_, _: &str, entry: Entry| {
+            visit(entry);
             Ok(ControlFlow::Continue(()))
         };
         schema::read_entries(&self.connection, None, &mut visit_entry, &mut |damage| {
             Err(damage.into())
         })
-        .map_err(ReadError::at(&self.path, "read"))?;
-        for unit in self.state.jobs().flat_map(JobEntries::poisoned) {
-            visit(Loaded::Poisoned(unit.clone()));
-        }
-        Ok(())
+        .map(drop)
+        .map_err(ReadError::at(&self.path, "read"))
+    }
+
+    /// Returns the workers by name, each with its owner according to its last recorded call.
+    pub fn owners(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.state.owners()
     }
 
     /// Returns the jobs in the order of submission, with their running totals.
     pub fn jobs(&self) -> impl Iterator<Item = JobRecord> {
-        self.state.jobs().map(|job| JobRecord::new(job.submitted.clone(), &job.row))
+        self.state.jobs().map(|job| JobRecord::new(job.submission.clone(), &job.row))
+    }
+
+    /// Returns a job with its running totals, or `None` if it was never submitted.
+    pub fn job(&self, job: &JobHash) -> Option<JobRecord> {
+        let job = self.state.job(job)?;
+        Some(JobRecord::new(job.submission.clone(), &job.row))
     }
 
     /// Returns the running totals of a job, or `None` if it was never submitted.

@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use super::campaign_file::{JobRecord, OpenError, canonical_path, configure, identify, wal_path};
 use super::commit_mark::read_mark;
-use super::entry::{Entry, Phase};
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
+use super::ledger_state::JobSubmission;
 use super::schema;
+use crate::cluster::campaign::JobState;
 use crate::decomposition::JobHash;
 
 /// Number of findings whose text is in a report; further ones are only counted.
@@ -36,9 +37,9 @@ pub struct JobOverview {
     pub job: JobHash,
     /// Its text.
     pub text: String,
-    /// Its phase.
-    pub state: Phase,
-    /// Time of the last change of phase, in milliseconds since the Unix epoch.
+    /// Its state.
+    pub state: JobState,
+    /// Time of the last change of state, in milliseconds since the Unix epoch.
     pub state_ms: u64,
     /// The submitter.
     pub submitter: String,
@@ -87,18 +88,18 @@ pub struct CheckReport {
 
 impl JobOverview {
     fn new(record: JobRecord) -> Self {
-        let JobRecord { submitted, phase, phase_ms, totals } = record;
-        let complete = totals.done == submitted.units;
+        let JobRecord { submission, state, state_ms, totals } = record;
+        let complete = totals.done == submission.units;
         let solutions = complete.then(|| totals.tally.solutions().ok()).flatten();
         Self {
-            job: submitted.job,
-            text: submitted.text,
-            state: phase,
-            state_ms: phase_ms,
-            submitter: submitted.submitter,
-            submitted_ms: submitted.at_ms,
-            priority: submitted.priority,
-            units: submitted.units,
+            job: submission.job,
+            text: submission.text,
+            state,
+            state_ms,
+            submitter: submission.submitter,
+            submitted_ms: submission.at_ms,
+            priority: submission.priority,
+            units: submission.units,
             done: totals.done,
             verified: totals.verified,
             poisoned: totals.poisoned,
@@ -128,7 +129,7 @@ impl fmt::Display for JobOverview {
             "recounts", self.recounts, self.disagreements, self.voided
         )?;
         match &self.solutions {
-            Some(solutions) if self.state == Phase::Disputed => {
+            Some(solutions) if self.state == JobState::Disputed => {
                 writeln!(f, "  {:<19} {solutions}, disputed", "solutions")?;
             }
             Some(solutions) => writeln!(f, "  {:<19} {solutions}", "solutions")?,
@@ -177,7 +178,7 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
         Ok((state, head)) => (
             state
                 .jobs()
-                .map(|job| JobOverview::new(JobRecord::new(job.submitted.clone(), &job.row)))
+                .map(|job| JobOverview::new(JobRecord::new(job.submission.clone(), &job.row)))
                 .collect(),
             head.entries,
         ),
@@ -213,16 +214,10 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
         let entries = schema::read_head(&connection)?.entries;
         let mut jobs = Vec::new();
         for row in schema::read_totals(&connection)? {
-            match schema::read_entry(&connection, row.submitted_by)? {
-                Entry::JobSubmitted(submitted) => {
-                    jobs.push(JobOverview::new(JobRecord::new(submitted, &row)))
-                }
-                _ => {
-                    return Err(
-                        LedgerCorruption::Extra { table: "totals", row: row.submitted_by }.into()
-                    );
-                }
-            }
+            let entry = schema::read_entry(&connection, row.submitted_by)?;
+            let extra = LedgerCorruption::Extra { table: "totals", row: row.submitted_by };
+            let submission = JobSubmission::of(&entry.event).ok_or(extra)?;
+            jobs.push(JobOverview::new(JobRecord::new(submission, &row)));
         }
         Ok(Overview { entries, jobs })
     };
@@ -245,7 +240,7 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
             &connection,
             None,
             &mut |number, body, entry| {
-                if job.is_some() && entry.job().as_ref() != job {
+                if job.is_some() && entry.event.job().as_ref() != job {
                     return Ok(ControlFlow::Continue(()));
                 }
                 Ok(match writeln!(out, r#"{{"number":{number},"entry":{body}}}"#) {

@@ -1,39 +1,25 @@
 //! A job of a ledger: what follows from its entries, and the rules for the next one.
+//!
+//! This is the ledger's own summation. It shares nothing with that of the campaign, and a
+//! coordinator compares the two (`coordinator/actor/replay.rs`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeSet;
 
-use super::entry::{Entry, JobSubmitted, Phase, Recount, UnitDone, UnitReason};
+use super::entry::Entry;
 use super::invalid_entry::InvalidEntry;
-use super::ledger_state::{JobRow, Undo};
+use super::ledger_state::{JobRow, JobSubmission, Undo};
+use super::units_in_force::{InForce, UnitsInForce};
+use crate::cluster::campaign::{CampaignEvent, JobState};
 use crate::tally::Tally;
-
-/// The number of the entry with the result in force, and whether a recount confirmed it. Packed
-/// into one word, since there are millions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InForce(u64);
-
-impl InForce {
-    const fn new(entry: u64, verified: bool) -> Self {
-        Self(entry << 1 | verified as u64)
-    }
-
-    pub(super) const fn entry(self) -> u64 {
-        self.0 >> 1
-    }
-
-    const fn verified(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
 
 /// A job with the state of its units.
 #[derive(Debug)]
 pub(super) struct JobEntries {
-    pub(super) submitted: JobSubmitted,
+    pub(super) submission: JobSubmission,
     pub(super) row: JobRow,
-    /// Units with a result in force. Not preallocated, since the number of units comes from a file.
-    pub(super) done: HashMap<u64, InForce>,
-    pub(super) poisoned: BTreeMap<u64, UnitReason>,
+    /// Units with a result in force.
+    pub(super) done: UnitsInForce,
+    pub(super) poisoned: BTreeSet<u64>,
 }
 
 impl JobEntries {
@@ -50,68 +36,59 @@ impl JobEntries {
         result: Option<&Tally>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submitted.job;
+        let job = self.submission.job;
         let mut row = self.row;
-        match entry {
-            Entry::JobState(change) => {
-                if change.state == Phase::Finished {
+        match &entry.event {
+            CampaignEvent::JobState { state, .. } => {
+                if *state == JobState::Finished {
                     self.check_finishable()?;
                 }
-                row.phase = change.state;
-                row.phase_ms = change.at_ms;
+                (row.state, row.state_ms) = (*state, entry.at_ms);
             }
-            Entry::UnitDone(done) => self.apply_unit_done(number, done, &mut row, undo)?,
-            Entry::Recount(recount) => self.apply_recount(recount, result, &mut row, undo)?,
-            Entry::SpotCheck(check) => {
-                let unit = check.unit;
-                let known = self.done.contains_key(&unit);
+            CampaignEvent::UnitDone { unit, tally, elapsed_s, .. } => {
+                self.apply_unit_done(number, unit.unit, tally, *elapsed_s, &mut row, undo)?;
+            }
+            CampaignEvent::Recount { unit, tally, agrees, elapsed_s, .. } => {
+                let recount = (tally, *agrees, *elapsed_s);
+                self.apply_recount(unit.unit, recount, result, &mut row, undo)?;
+            }
+            CampaignEvent::SpotCheck { unit, agrees, elapsed_s, .. } => {
+                let unit = unit.unit;
                 self.must_exist(unit)?;
-                if !known {
+                if self.done.get(unit).is_none() {
                     return Err(InvalidEntry::NotDone { job, unit });
                 }
-                if !(check.elapsed_s.is_finite() && check.elapsed_s >= 0.0) {
-                    return Err(InvalidEntry::Elapsed { job, unit });
-                }
+                self.check_elapsed(unit, *elapsed_s)?;
                 row.totals.recounts += 1;
-                row.totals.disagreements += u64::from(!check.agrees);
+                row.totals.disagreements += u64::from(!agrees);
             }
-            Entry::UnitVoided(UnitReason { unit, at_ms, .. }) => {
-                let (in_force, result) = self.must_be_done(*unit, result)?;
-                let wrong = |source| InvalidEntry::Tally { job, unit: *unit, source };
+            CampaignEvent::UnitVoided { unit, .. } => {
+                let unit = unit.unit;
+                let (in_force, result) = self.must_be_done(unit, result)?;
+                let wrong = |source| InvalidEntry::Tally { job, unit, source };
                 row.totals.tally.subtract(result).map_err(wrong)?;
                 row.totals.done -= 1;
                 row.totals.verified -= u64::from(in_force.verified());
                 row.totals.voided += 1;
-                if row.phase == Phase::Finished {
-                    row.phase = Phase::Running;
-                    row.phase_ms = *at_ms;
+                if row.state == JobState::Finished {
+                    (row.state, row.state_ms) = (JobState::Running, entry.at_ms);
                 }
-                self.put_in_force(*unit, None, undo);
+                self.put_in_force(unit, None, undo);
             }
-            Entry::UnitPoisoned(poisoned) => {
-                let unit = poisoned.unit;
+            CampaignEvent::UnitPoisoned { unit, .. } => {
+                let unit = unit.unit;
                 self.must_exist(unit)?;
-                if self.done.contains_key(&unit) {
+                if self.done.get(unit).is_some() {
                     return Err(InvalidEntry::DuplicateUnit { job, unit });
                 }
-                let before = self.poisoned.insert(unit, poisoned.clone());
-                row.totals.poisoned += u64::from(before.is_none());
-                undo.push(Undo::Poisoned(job, unit, before));
+                row.totals.poisoned += u64::from(self.put_poisoned(unit, true, undo));
             }
-            Entry::UnitRevived(revived) => {
-                self.must_exist(revived.unit)?;
-                if let Some(before) = self.poisoned.remove(&revived.unit) {
-                    row.totals.poisoned -= 1;
-                    undo.push(Undo::Poisoned(job, revived.unit, Some(before)));
-                }
+            CampaignEvent::UnitRevived { unit } => {
+                self.must_exist(unit.unit)?;
+                row.totals.poisoned -= u64::from(self.put_poisoned(unit.unit, false, undo));
             }
-            // These do not change an existing job.
-            Entry::JobSubmitted(_)
-            | Entry::WorkerSeen(_)
-            | Entry::WorkerQuarantined(_)
-            | Entry::WorkerReleased(_)
-            | Entry::WorkerDrained(_)
-            | Entry::Note(_) => {}
+            // No other event changes the totals of a job.
+            _ => {}
         }
         undo.push(Undo::Row(job, self.row));
         self.row = row;
@@ -122,49 +99,44 @@ impl JobEntries {
     fn apply_unit_done(
         &mut self,
         number: u64,
-        done: &UnitDone,
+        unit: u64,
+        tally: &Tally,
+        elapsed_s: f64,
         row: &mut JobRow,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submitted.job;
-        let unit = done.unit;
+        let job = self.submission.job;
         self.must_exist(unit)?;
-        if self.done.contains_key(&unit) {
+        if self.done.get(unit).is_some() {
             return Err(InvalidEntry::DuplicateUnit { job, unit });
         }
-        if !(done.elapsed_s.is_finite() && done.elapsed_s >= 0.0) {
-            return Err(InvalidEntry::Elapsed { job, unit });
-        }
+        self.check_elapsed(unit, elapsed_s)?;
         let wrong = |source| InvalidEntry::Tally { job, unit, source };
-        done.tally.verify().and_then(|()| row.totals.tally.merge(&done.tally)).map_err(wrong)?;
+        tally.verify().and_then(|()| row.totals.tally.merge(tally)).map_err(wrong)?;
         row.totals.done += 1;
-        if let Some(before) = self.poisoned.remove(&unit) {
-            row.totals.poisoned -= 1;
-            undo.push(Undo::Poisoned(job, unit, Some(before)));
-        }
+        row.totals.poisoned -= u64::from(self.put_poisoned(unit, false, undo));
         self.put_in_force(unit, Some(InForce::new(number, false)), undo);
         Ok(())
     }
 
-    /// Records a recount. Changes `row` and the units, or nothing if it returns an error.
+    /// Records a recount: its tally, whether it agrees, and its time. Changes `row` and the units,
+    /// or nothing if it returns an error.
     fn apply_recount(
         &mut self,
-        recount: &Recount,
+        unit: u64,
+        (tally, claimed, elapsed_s): (&Tally, bool, f64),
         result: Option<&Tally>,
         row: &mut JobRow,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submitted.job;
-        let unit = recount.unit;
+        let job = self.submission.job;
         let (in_force, result) = self.must_be_done(unit, result)?;
-        if !(recount.elapsed_s.is_finite() && recount.elapsed_s >= 0.0) {
-            return Err(InvalidEntry::Elapsed { job, unit });
-        }
-        recount.tally.verify().map_err(|source| InvalidEntry::Tally { job, unit, source })?;
-        let agrees = recount.tally.thirds() == result.thirds();
-        if agrees != recount.agrees {
-            let (recount, result) = (recount.tally.thirds(), result.thirds());
-            return Err(InvalidEntry::Verdict { job, unit, recount, result, agrees: !agrees });
+        self.check_elapsed(unit, elapsed_s)?;
+        tally.verify().map_err(|source| InvalidEntry::Tally { job, unit, source })?;
+        let (recount, result) = (tally.thirds(), result.thirds());
+        let agrees = recount == result;
+        if agrees != claimed {
+            return Err(InvalidEntry::Verdict { job, unit, recount, result, agrees: claimed });
         }
         row.totals.recounts += 1;
         row.totals.disagreements += u64::from(!agrees);
@@ -175,8 +147,13 @@ impl JobEntries {
         Ok(())
     }
 
+    fn check_elapsed(&self, unit: u64, elapsed_s: f64) -> Result<(), InvalidEntry> {
+        let is_valid = elapsed_s.is_finite() && elapsed_s >= 0.0;
+        is_valid.then_some(()).ok_or(InvalidEntry::Elapsed { job: self.submission.job, unit })
+    }
+
     fn must_exist(&self, unit: u64) -> Result<(), InvalidEntry> {
-        let JobSubmitted { job, units, .. } = self.submitted;
+        let JobSubmission { job, units, .. } = self.submission;
         if unit < units { Ok(()) } else { Err(InvalidEntry::NoSuchUnit { job, unit, units }) }
     }
 
@@ -186,12 +163,12 @@ impl JobEntries {
         result: Option<&'a Tally>,
     ) -> Result<(InForce, &'a Tally), InvalidEntry> {
         self.must_exist(unit)?;
-        let in_force = self.done.get(&unit).copied();
-        in_force.zip(result).ok_or(InvalidEntry::NotDone { job: self.submitted.job, unit })
+        let in_force = self.done.get(unit);
+        in_force.zip(result).ok_or(InvalidEntry::NotDone { job: self.submission.job, unit })
     }
 
     fn check_finishable(&self) -> Result<(), InvalidEntry> {
-        let JobSubmitted { job, units, .. } = self.submitted;
+        let JobSubmission { job, units, .. } = self.submission;
         match units - self.row.totals.done {
             0 => {
                 self.row
@@ -206,25 +183,17 @@ impl JobEntries {
     }
 
     fn put_in_force(&mut self, unit: u64, new: Option<InForce>, undo: &mut Vec<Undo>) {
-        let before = match new {
-            Some(new) => self.done.insert(unit, new),
-            None => self.done.remove(&unit),
-        };
-        undo.push(Undo::Done(self.submitted.job, unit, before));
+        let before = self.done.set(unit, new);
+        undo.push(Undo::Done(self.submission.job, unit, before));
     }
 
-    /// Returns whether entry number `number` holds the result of `unit` in force.
-    pub(super) fn is_in_force(&self, unit: u64, number: u64) -> bool {
-        self.done.get(&unit).is_some_and(|in_force| in_force.entry() == number)
-    }
-
-    /// Returns whether entry number `number` follows the result of `unit` in force.
-    pub(super) fn is_after_result(&self, unit: u64, number: u64) -> bool {
-        self.done.get(&unit).is_some_and(|in_force| in_force.entry() < number)
-    }
-
-    /// Returns the poisoned units.
-    pub(super) fn poisoned(&self) -> impl Iterator<Item = &UnitReason> {
-        self.poisoned.values()
+    /// Poisons a unit, or ends that. Returns whether this is a change.
+    fn put_poisoned(&mut self, unit: u64, poisoned: bool, undo: &mut Vec<Undo>) -> bool {
+        let changed =
+            if poisoned { self.poisoned.insert(unit) } else { self.poisoned.remove(&unit) };
+        if changed {
+            undo.push(Undo::Poisoned(self.submission.job, unit, !poisoned));
+        }
+        changed
     }
 }

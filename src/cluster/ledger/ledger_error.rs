@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use super::invalid_entry::InvalidEntry;
+use crate::decomposition::JobHash;
 
 /// The reason that a ledger cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,17 @@ pub enum LedgerError {
         place: usize,
         /// The reason.
         reason: Box<InvalidEntry>,
+    },
+    /// The campaign that follows from the entries has another total than the ledger.
+    #[error(
+        "ledger {path}: the results of job {job} have another sum in the campaign than in the \
+         ledger, so one of them adds up wrongly; please report this"
+    )]
+    UnequalTotals {
+        /// The file.
+        path: PathBuf,
+        /// The job.
+        job: JobHash,
     },
     /// Another program wrote the ledger, in spite of the lock.
     #[error(

@@ -1,13 +1,15 @@
 //! The state that follows from the entries of a ledger, and the rules for the next entry. Uses
 //! neither disk nor clock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::entry::{Entry, JobSubmitted, Phase, UnitReason};
+use super::entry::Entry;
 use super::invalid_entry::InvalidEntry;
-use super::job_entries::{InForce, JobEntries};
+use super::job_entries::JobEntries;
+use super::units_in_force::{InForce, UnitsInForce};
+use crate::cluster::campaign::{CampaignEvent, JobState, WorkerName};
 use crate::decomposition::{Job, JobHash};
 use crate::tally::Tally;
 
@@ -35,25 +37,40 @@ pub struct JobTotals {
 pub(super) struct JobRow {
     /// The number of the entry that submitted the job.
     pub(super) submitted_by: u64,
-    pub(super) phase: Phase,
-    pub(super) phase_ms: u64,
+    pub(super) state: JobState,
+    pub(super) state_ms: u64,
     pub(super) totals: JobTotals,
 }
 
-/// A worker as recorded in the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkerRecord {
-    /// Its name.
-    pub worker: String,
-    /// Its owner; `None` if no call of it was recorded.
-    pub owner: Option<String>,
-    /// Time of its last recorded call, in milliseconds since the Unix epoch.
-    pub seen_ms: Option<u64>,
-    /// The reason and the time of its quarantine, in milliseconds since the Unix epoch; `None` if
-    /// it is not quarantined.
-    pub quarantined: Option<(String, u64)>,
-    /// Identifier of the start at which it was last drained; `None` if it never was.
-    pub drained: Option<u64>,
+/// The submission of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSubmission {
+    /// The job: the hash of `text`.
+    pub job: JobHash,
+    /// The canonical text of the job.
+    pub text: String,
+    /// Units of the job.
+    pub units: u64,
+    /// Priority; jobs with a higher one come first.
+    pub priority: i32,
+    /// The submitter.
+    pub submitter: String,
+    /// Time of submission, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+impl JobSubmission {
+    /// Returns the submission that an event is, if it is one.
+    pub(super) fn of(event: &CampaignEvent) -> Option<Self> {
+        let CampaignEvent::JobSubmitted { job, text, units, priority, submitter, at_ms, .. } =
+            event
+        else {
+            return None;
+        };
+        let (text, submitter) = (text.clone(), submitter.clone());
+        let (job, units, priority, at_ms) = (*job, *units, *priority, *at_ms);
+        Some(Self { job, text, units, priority, submitter, at_ms })
+    }
 }
 
 /// The inverse of one change.
@@ -62,8 +79,8 @@ pub(super) enum Undo {
     Submitted(JobHash),
     Row(JobHash, JobRow),
     Done(JobHash, u64, Option<InForce>),
-    Poisoned(JobHash, u64, Option<UnitReason>),
-    Worker(String, Option<WorkerRecord>),
+    Poisoned(JobHash, u64, bool),
+    Owner(WorkerName, Option<String>),
 }
 
 /// The state of a campaign's ledger.
@@ -72,19 +89,20 @@ pub(super) struct LedgerState {
     jobs: HashMap<JobHash, JobEntries>,
     /// The jobs in the order of submission.
     order: Vec<JobHash>,
-    workers: BTreeMap<String, WorkerRecord>,
+    /// The owner of each worker, according to its last recorded call.
+    owners: BTreeMap<WorkerName, String>,
 }
 
 impl LedgerState {
     /// Returns the number of the entry with the result that `entry` refers to, if one is in force.
     /// The tally of that result must be passed to [`Self::apply`].
     pub(super) fn result_of(&self, entry: &Entry) -> Option<u64> {
-        let (job, unit) = match entry {
-            Entry::Recount(recount) => (&recount.job, &recount.unit),
-            Entry::UnitVoided(voided) => (&voided.job, &voided.unit),
-            _ => return None,
-        };
-        Some(self.jobs.get(job)?.done.get(unit)?.entry())
+        match &entry.event {
+            CampaignEvent::Recount { unit, .. } | CampaignEvent::UnitVoided { unit, .. } => {
+                Some(self.jobs.get(&unit.job)?.done.get(unit.unit)?.entry())
+            }
+            _ => None,
+        }
     }
 
     /// Applies entry number `number`, counted from 1. `result` is the tally of the entry that
@@ -99,32 +117,16 @@ impl LedgerState {
         result: Option<&Tally>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        match entry {
-            Entry::JobSubmitted(submitted) => return self.submit(number, submitted, undo),
-            Entry::WorkerSeen(seen) => self.change_worker(&seen.worker, undo, |worker| {
-                worker.owner = Some(seen.owner.clone());
-                worker.seen_ms = Some(seen.at_ms);
-            }),
-            Entry::WorkerQuarantined(quarantined) => {
-                self.change_worker(&quarantined.worker, undo, |worker| {
-                    worker.quarantined = Some((quarantined.reason.clone(), quarantined.at_ms));
-                });
-            }
-            Entry::WorkerReleased(released) => {
-                self.change_worker(&released.worker, undo, |worker| worker.quarantined = None);
-            }
-            Entry::WorkerDrained(drained) => {
-                self.change_worker(&drained.worker, undo, |worker| {
-                    worker.drained = Some(drained.boot)
-                });
-            }
-            Entry::Note(_) => {}
-            _ => {
-                if let Some(hash) = entry.job() {
-                    let job = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
-                    return job.apply(number, entry, result, undo);
-                }
-            }
+        if let Some(submission) = JobSubmission::of(&entry.event) {
+            return self.submit(number, submission, undo);
+        }
+        if let Some(hash) = entry.event.job() {
+            let job = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
+            return job.apply(number, entry, result, undo);
+        }
+        if let CampaignEvent::WorkerSeen { worker, owner } = &entry.event {
+            let before = self.owners.insert(worker.clone(), owner.clone());
+            undo.push(Undo::Owner(worker.clone(), before));
         }
         Ok(())
     }
@@ -132,44 +134,27 @@ impl LedgerState {
     fn submit(
         &mut self,
         number: u64,
-        submitted: &JobSubmitted,
+        submission: JobSubmission,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let hash = submitted.job;
-        if submitted.text.parse::<Job>().map(|job| job.hash()) != Ok(hash) {
+        let hash = submission.job;
+        if submission.text.parse::<Job>().map(|job| job.hash()) != Ok(hash) {
             return Err(InvalidEntry::JobText(hash));
         }
         if self.jobs.contains_key(&hash) {
             return Err(InvalidEntry::DuplicateJob(hash));
         }
-        let totals = JobTotals::default();
         let row = JobRow {
             submitted_by: number,
-            phase: Phase::Running,
-            phase_ms: submitted.at_ms,
-            totals,
+            state: JobState::Running,
+            state_ms: submission.at_ms,
+            totals: JobTotals::default(),
         };
-        let job = JobEntries {
-            submitted: submitted.clone(),
-            row,
-            done: HashMap::new(),
-            poisoned: BTreeMap::new(),
-        };
-        self.jobs.insert(hash, job);
+        let (done, poisoned) = (UnitsInForce::default(), BTreeSet::new());
+        self.jobs.insert(hash, JobEntries { submission, row, done, poisoned });
         self.order.push(hash);
         undo.push(Undo::Submitted(hash));
         Ok(())
-    }
-
-    fn change_worker(
-        &mut self,
-        name: &str,
-        undo: &mut Vec<Undo>,
-        change: impl FnOnce(&mut WorkerRecord),
-    ) {
-        undo.push(Undo::Worker(name.to_owned(), self.workers.get(name).cloned()));
-        let new = || WorkerRecord { worker: name.to_owned(), ..WorkerRecord::default() };
-        change(self.workers.entry(name.to_owned()).or_insert_with(new));
     }
 
     /// Reverts the changes recorded in `undo`.
@@ -181,16 +166,17 @@ impl LedgerState {
                     self.order.pop();
                 }
                 Undo::Row(hash, row) => self.with_job(hash, |job| job.row = row),
-                Undo::Done(hash, unit, before) => self.with_job(hash, |job| match before {
-                    Some(before) => drop(job.done.insert(unit, before)),
-                    None => drop(job.done.remove(&unit)),
+                Undo::Done(hash, unit, before) => self.with_job(hash, |job| {
+                    job.done.set(unit, before);
                 }),
-                Undo::Poisoned(hash, unit, before) => self.with_job(hash, |job| match before {
-                    Some(before) => drop(job.poisoned.insert(unit, before)),
-                    None => drop(job.poisoned.remove(&unit)),
+                Undo::Poisoned(hash, unit, true) => self.with_job(hash, |job| {
+                    job.poisoned.insert(unit);
                 }),
-                Undo::Worker(name, Some(before)) => drop(self.workers.insert(name, before)),
-                Undo::Worker(name, None) => drop(self.workers.remove(&name)),
+                Undo::Poisoned(hash, unit, false) => self.with_job(hash, |job| {
+                    job.poisoned.remove(&unit);
+                }),
+                Undo::Owner(worker, Some(before)) => drop(self.owners.insert(worker, before)),
+                Undo::Owner(worker, None) => drop(self.owners.remove(&worker)),
             }
         }
     }
@@ -211,8 +197,8 @@ impl LedgerState {
         self.jobs.get(hash)
     }
 
-    /// Returns the workers by name.
-    pub(super) fn workers(&self) -> impl Iterator<Item = &WorkerRecord> {
-        self.workers.values()
+    /// Returns the workers by name, each with its owner.
+    pub(super) fn owners(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.owners.iter().map(|(worker, owner)| (&worker[..], &owner[..]))
     }
 }

@@ -1,5 +1,9 @@
 //! The durable record of a campaign: one SQLite file with all events, each row chained to its
 //! predecessor, and the running totals of the jobs.
+//!
+//! An [`Entry`] is an event of the campaign with its time. The rules for entries and the sums over
+//! them ([`CampaignFile::append`] applies them before it writes, [`check()`] once more) are those of
+//! this module alone: of the campaign it knows only the events.
 
 mod campaign_file;
 mod check;
@@ -10,14 +14,11 @@ mod job_entries;
 mod ledger_error;
 mod ledger_state;
 mod schema;
+mod units_in_force;
 
-pub use campaign_file::{CampaignFile, JobRecord, Loaded};
+pub use campaign_file::{CampaignFile, JobRecord};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show};
-pub use entry::{
-    CheckDepth, DrawnChecks, Entry, JobSubmitted, Note, Phase, PhaseChanged, Recount, SpotCheck,
-    SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
-    WorkerSeen,
-};
+pub use entry::Entry;
 pub use invalid_entry::InvalidEntry;
 pub use ledger_error::{LedgerCorruption, LedgerError};
-pub use ledger_state::{JobTotals, WorkerRecord};
+pub use ledger_state::{JobSubmission, JobTotals};

@@ -17,9 +17,10 @@ use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use sha2::{Digest, Sha256};
 
 use super::commit_mark::CommitMark;
-use super::entry::{Entry, Phase};
+use super::entry::Entry;
 use super::ledger_error::{LedgerCorruption, ReadError};
 use super::ledger_state::{JobRow, JobTotals, LedgerState};
+use crate::cluster::campaign::{CampaignEvent, JobState};
 use crate::tally::{Residues, Tally};
 
 /// Identifies ledgers among SQLite files: "nqLG".
@@ -155,13 +156,13 @@ fn has_sum(row: &Row<'_>, column: usize, sum: &[u8; 8]) -> bool {
 
 /// Returns the integers of a row of totals, starting with its key, and its checksum.
 fn numbers_of(row: &JobRow) -> ([i64; 11], [u8; 8]) {
-    let JobRow { submitted_by, phase, phase_ms, totals } = *row;
+    let JobRow { submitted_by, state, state_ms, totals } = *row;
     let JobTotals { tally, done, verified, poisoned, recounts, disagreements, voided } = totals;
     let [a, b] = tally.residues().values();
     let numbers = [
         submitted_by,
-        phase as u64,
-        phase_ms,
+        state as u64,
+        state_ms,
         a,
         b,
         done,
@@ -181,14 +182,14 @@ fn numbers_of(row: &JobRow) -> ([i64; 11], [u8; 8]) {
 }
 
 pub(super) fn write_totals(connection: &Connection, row: &JobRow) -> rusqlite::Result<()> {
-    let ([by, phase, ms, a, b, done, verified, poisoned, recounts, disagreements, voided], sum) =
+    let ([by, state, ms, a, b, done, verified, poisoned, recounts, disagreements, voided], sum) =
         numbers_of(row);
     let (thirds, nodes) =
         (row.totals.tally.thirds().to_be_bytes(), row.totals.tally.nodes().to_be_bytes());
     let mut statement = connection.prepare_cached(PUT_TOTALS)?;
     statement.execute(params![
         by,
-        phase,
+        state,
         ms,
         thirds,
         a,
@@ -223,8 +224,8 @@ fn totals_in(row: &Row<'_>) -> Option<JobRow> {
     let residues = Residues::from_values([number(4)?, number(5)?]);
     let found = JobRow {
         submitted_by: number(0)?,
-        phase: *Phase::ALL.get(usize::try_from(number(1)?).ok()?)?,
-        phase_ms: number(2)?,
+        state: *JobState::ALL.get(usize::try_from(number(1)?).ok()?)?,
+        state_ms: number(2)?,
         totals: JobTotals {
             tally: Tally::from_parts(wide(3)?, residues, wide(6)?),
             done: number(7)?,
@@ -256,7 +257,7 @@ fn raw_entry<'a>(row: &'a Row<'_>) -> rusqlite::Result<RawEntry<'a>> {
 }
 
 fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
-    serde_json::from_str(body)
+    Entry::from_json(body)
         .map_err(|error| LedgerCorruption::Unknown { number, reason: error.to_string() })
 }
 
@@ -279,8 +280,8 @@ pub(super) fn result_for(
     entry: &Entry,
 ) -> Result<Option<Tally>, ReadError> {
     let Some(number) = state.result_of(entry) else { return Ok(None) };
-    match read_entry(connection, number)? {
-        Entry::UnitDone(done) => Ok(Some(done.tally)),
+    match read_entry(connection, number)?.event {
+        CampaignEvent::UnitDone { tally, .. } => Ok(Some(tally)),
         _ => Err(LedgerCorruption::Chain.into()),
     }
 }
@@ -386,7 +387,7 @@ pub(super) fn replay(
         match written.next_if(|row| row.submitted_by == key) {
             None => report(LedgerCorruption::Missing { table: "totals", row: key })?,
             Some(row) if row != job.row => {
-                report(LedgerCorruption::Totals(job.submitted.job.to_string()))?
+                report(LedgerCorruption::Totals(job.submission.job.to_string()))?
             }
             Some(_) => {}
         }

@@ -24,6 +24,8 @@ impl World {
             priority: 0,
             at_ms,
             published,
+            text: String::new(),
+            submitter: String::new(),
         });
         Self { campaign, now_ms: 1 }
     }

@@ -4,12 +4,11 @@ use super::super::commands::{
     Request, StateError, SubmitReply, SyncReply, Unavailable, WorkerDetails,
 };
 use super::super::job_info::JobInfo;
+use super::super::now_ms;
 use super::super::plan::{PlanContext, Planned};
-use super::super::{ledger_entries, now_ms};
 use super::{Batch, CampaignActor};
 use crate::board::Problem;
 use crate::cluster::campaign::{CampaignEvent, JobState, SyncRequest, UnitId};
-use crate::cluster::ledger::{Entry, WorkerDrained};
 use crate::decomposition::JobHash;
 
 impl CampaignActor {
@@ -49,7 +48,7 @@ impl CampaignActor {
                 let _ = reply.send(self.on_behalf_of(by, |actor| actor.set_state(&job, state)));
             }
             Request::Drain { worker, by, reply } => {
-                let _ = reply.send(self.drain(&worker, &by));
+                let _ = reply.send(self.on_behalf_of(by, |actor| actor.drain(worker)));
             }
             Request::ReportMisbehaviour { worker, reason } => {
                 let events = self.campaign.quarantine(&worker, &reason, true);
@@ -142,15 +141,11 @@ impl CampaignActor {
             }
             return Ok(SubmitReply { known: true, state, priority: progress.priority });
         }
-        let at_ms = now_ms();
-        let (entry, event) = ledger_entries::submission(job, units, priority, submitter, at_ms);
-        self.append(&[entry]).map_err(|_| Unavailable::Ledger)?;
-        self.campaign.apply(&event);
-        self.offer();
-        let info = JobInfo::new(job.clone(), submitter.to_owned(), at_ms);
-        self.jobs.insert(job.hash(), info.with_decomposition(decomposition));
-        self.observers.job_submitted(job, units, priority, submitter);
-        self.timelines.add_job(job.hash(), at_ms);
+        let submission = CampaignEvent::submission(job, units, priority, submitter, now_ms());
+        self.record(vec![submission])?;
+        if let Some(info) = self.jobs.get_mut(&job.hash()) {
+            info.set_decomposition(decomposition);
+        }
         Ok(SubmitReply { known: false, state: JobState::Running, priority })
     }
 
@@ -193,17 +188,14 @@ impl CampaignActor {
 
     /// Drains a worker: it gets no more work until it restarts, even if the coordinator restarts
     /// meanwhile. Returns false if the worker is not known.
-    fn drain(&mut self, worker: &str, by: &str) -> Result<bool, Unavailable> {
-        let found = self.campaign.workers().find(|(name, _)| *name == worker);
+    fn drain(&mut self, worker: String) -> Result<bool, Unavailable> {
+        let found = self.campaign.workers().find(|(name, _)| **name == worker);
         let Some((boot, draining)) = found.map(|(_, state)| (state.boot, state.draining)) else {
             return Ok(false);
         };
         if !draining {
-            let drained = WorkerDrained { worker: worker.to_owned(), boot, at_ms: now_ms() };
-            self.append(&[Entry::WorkerDrained(drained)]).map_err(|_| Unavailable::Ledger)?;
-            self.campaign.drain(worker);
+            self.record(vec![CampaignEvent::WorkerDrained { worker, boot }])?;
         }
-        self.observers.worker_drained(worker, by);
         Ok(true)
     }
 }

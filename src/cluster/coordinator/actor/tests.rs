@@ -2,7 +2,6 @@ use std::ops::Deref;
 
 use super::super::commands::StateError;
 use super::super::event_log::EventLog;
-use super::super::job_info::JobInfo;
 use super::super::metrics::Metrics;
 use super::super::notifier::{Notification, NotificationKind, Notifier};
 use super::*;
@@ -86,14 +85,8 @@ impl TestActor {
     pub(in crate::cluster::coordinator) fn submit(&mut self, units: u64) -> JobHash {
         let job = Job::new(Problem::empty(Piece::Queen, 8), Scheme::CentreCross, None, 64)
             .expect("small");
-        let (entry, event) = ledger_entries::submission(&job, units, 0, "anna", now_ms());
-        assert!(
-            self.actor.append_and_apply(&[entry], &[event]),
-            "{:?}",
-            self.actor.ledger.trouble()
-        );
-        let info = JobInfo::new(job.clone(), "anna".into(), now_ms());
-        self.actor.jobs.insert(job.hash(), info);
+        let submission = CampaignEvent::submission(&job, units, 0, "anna", now_ms());
+        self.actor.record(vec![submission]).expect("the disk has room");
         job.hash()
     }
 
@@ -186,4 +179,71 @@ fn a_disputed_job_can_be_paused_resumed_and_cancelled_but_not_declared_finished(
     assert!(matches!(before, JobState::Disputed | JobState::Running), "{before:?}");
     test.actor.tick();
     assert_eq!(test.campaign.state(&job), Some(JobState::Cancelled));
+}
+
+#[test]
+fn a_ledger_that_is_read_again_gives_the_same_jobs_and_events() {
+    let mut test = actor("read-again");
+    let job = test.submit(3);
+    let unit = |unit| UnitId { job, unit };
+    let (worker, reason) = ("w1".to_owned(), "it lied".to_owned());
+    let events = vec![
+        done(unit(0), 46, source("w1")),
+        CampaignEvent::UnitPoisoned { unit: unit(1), reason: "it failed".into() },
+        CampaignEvent::UnitPoisoned { unit: unit(2), reason: "it failed".into() },
+        CampaignEvent::UnitRevived { unit: unit(2) },
+        // The entry that names the owner of a worker comes a moment after its first result.
+        CampaignEvent::WorkerQuarantined {
+            worker: worker.clone(),
+            reason: reason.clone(),
+            widen: true,
+        },
+        CampaignEvent::UnitVoided { unit: unit(0), reason },
+        CampaignEvent::WorkerSeen { worker: worker.clone(), owner: worker.clone() },
+        done(unit(0), 40, source(COORDINATOR)),
+        CampaignEvent::JobState { job, state: JobState::Paused },
+        CampaignEvent::WorkerReleased { worker: "w2".into() },
+        CampaignEvent::WorkerDrained { worker: "w3".into(), boot: 7 },
+        CampaignEvent::Note { text: "read again".into() },
+    ];
+    test.actor.record(events).expect("the disk has room");
+    let state = |actor: &CampaignActor| {
+        let info = actor.jobs.get(&job).expect("it was submitted");
+        (
+            actor.campaign.progress(&job),
+            actor.campaign.quarantined().clone(),
+            (info.job.to_string(), info.submitter.clone(), info.state_ms, info.poison.clone()),
+        )
+    };
+    let before = state(&test.actor);
+    let past = test.actor.reopen().expect("it is sound");
+    assert_eq!(state(&test.actor), before);
+    let past: Vec<String> = past.into_iter().map(|(_, event)| event.text).collect();
+    // That of the batch, and that of this start, are not in the ledger.
+    let others = [EventKind::Voided, EventKind::Started];
+    let shown = test.event_log.after(0).into_iter().filter(|event| !others.contains(&event.kind()));
+    assert_eq!(past, shown.map(|event| event.text).collect::<Vec<_>>());
+    assert_eq!(past.len(), 7, "{past:?}");
+}
+
+#[test]
+fn a_job_whose_total_differs_between_campaign_and_ledger_is_not_finished() {
+    let mut test = actor("unequal");
+    let job = test.submit(2);
+    for (unit, solutions) in [(0, 46), (1, 47)] {
+        let result = done(UnitId { job, unit }, solutions, source(COORDINATOR));
+        test.actor.record(vec![result]).expect("the disk has room");
+    }
+    // As if the campaign had added wrongly, and so had reached the published value.
+    let (unit, reason) = (UnitId { job, unit: 1 }, String::new());
+    test.actor.campaign.apply(&CampaignEvent::UnitVoided { unit, reason });
+    test.actor.campaign.apply(&done(unit, 46, source(COORDINATOR)));
+    test.actor.tick();
+    assert_eq!(test.campaign.state(&job), Some(JobState::Running));
+    let trouble = test.ledger.trouble().expect("it is reported");
+    assert!(trouble.contains("another sum in the campaign than in the ledger"), "{trouble}");
+    // The ledger is right, and is read again after a restart.
+    test.actor.reopen().expect("it is sound");
+    test.actor.tick();
+    assert_eq!(test.campaign.state(&job), Some(JobState::Disputed));
 }

@@ -33,15 +33,14 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest as _, Sha256};
 
 pub(super) use self::proof::MisbehaviourHook;
-use self::proof::{Proof, ProofObservers, lock};
+use self::proof::{Proof, lock};
 pub(super) use self::proof_store::Goal;
-use self::proof_store::{ProofRecord, ProofState, ProofStore};
+use self::proof_store::{ProofRecord, ProofStore};
 use self::remote_solver::CheckPermits;
 pub(super) use self::task_queue::TaskQueue;
 use super::commands::{StateError, SubmitReply};
-use super::event_log::{EventLog, OperatorEvent};
-use super::notifier::Notifier;
 use super::now_ms;
+use super::observers::Observers;
 use crate::cluster::campaign::JobState;
 use crate::cluster::protocol::v1;
 use crate::decomposition::JobHash;
@@ -52,7 +51,8 @@ pub(super) struct Proofs {
     directory: PathBuf,
     pub(super) queue: Arc<TaskQueue>,
     permits: Arc<CheckPermits>,
-    observers: Arc<ProofObservers>,
+    misbehaviour_hook: MisbehaviourHook,
+    observers: Observers,
     proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
     /// Held while a proof is submitted or changes its state, which may take a while.
     changing: Mutex<()>,
@@ -66,10 +66,9 @@ impl Proofs {
     pub(super) fn open(
         data: &Path,
         misbehaviour_hook: MisbehaviourHook,
-        (notifier, event_log): (Notifier, EventLog),
+        observers: Observers,
     ) -> io::Result<Self> {
         let directory = data.join("proofs");
-        let observers = Arc::new(ProofObservers { misbehaviour_hook, notifier, event_log });
         let mut proofs = BTreeMap::new();
         for store in ProofStore::all(&directory)? {
             let named = |error: io::Error| {
@@ -80,8 +79,9 @@ impl Proofs {
             };
             let record = store.record().map_err(named)?;
             let goal = record.goal;
-            proofs
-                .insert(goal.job(), Arc::new(Proof::new(goal, store.clone(), record, &observers)));
+            let (hook, observers) = (Arc::clone(&misbehaviour_hook), observers.clone());
+            let proof = Proof::new(goal, store.clone(), record, hook, observers);
+            proofs.insert(goal.job(), Arc::new(proof));
         }
         let queue = Arc::new(TaskQueue::new());
         let permits = Arc::new(CheckPermits::new());
@@ -89,13 +89,13 @@ impl Proofs {
             directory,
             queue,
             permits,
+            misbehaviour_hook,
             observers,
             proofs: Mutex::new(proofs),
             changing: Mutex::new(()),
         };
-        for proof in lock(&opened.proofs)
-            .values()
-            .filter(|proof| proof.stored_state() == ProofState::Running)
+        for proof in
+            lock(&opened.proofs).values().filter(|proof| proof.stored_state() == JobState::Running)
         {
             proof.start(&opened.queue, &opened.permits)?;
         }
@@ -139,8 +139,8 @@ impl Proofs {
         let _one_at_a_time = lock(&self.changing);
         let known = lock(&self.proofs).get(&job).cloned();
         if let Some(proof) = known {
-            if proof.stored_state() == ProofState::Cancelled {
-                proof.set_state(ProofState::Running, None)?;
+            if proof.stored_state() == JobState::Cancelled {
+                proof.set_state(JobState::Running, None)?;
                 proof.start(&self.queue, &self.permits)?;
             }
             let (state, priority) = (proof.state(), proof.priority());
@@ -148,7 +148,7 @@ impl Proofs {
         }
         let store = ProofStore::new(self.directory.join(job.to_string()));
         let at_ms = now_ms();
-        let (state, submitter) = (ProofState::Running, submitter.to_owned());
+        let (state, submitter) = (JobState::Running, submitter.to_owned());
         let record = ProofRecord {
             goal,
             state,
@@ -159,11 +159,9 @@ impl Proofs {
             solution: None,
         };
         store.write_record(&record)?;
-        let (by, text) = (&record.submitter, goal.text());
-        tracing::info!(%job, submitter = by, text, "a proof is submitted");
-        let submitted = OperatorEvent::job_submitted(job, &goal.title(), &record.submitter, None);
-        self.observers.event_log.add(submitted);
-        let proof = Arc::new(Proof::new(goal, store, record, &self.observers));
+        self.observers.proof_submitted(goal, &record.submitter);
+        let (hook, observers) = (Arc::clone(&self.misbehaviour_hook), self.observers.clone());
+        let proof = Arc::new(Proof::new(goal, store, record, hook, observers));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
         Ok((job, SubmitReply { known: false, state: JobState::Running, priority }))
@@ -189,7 +187,7 @@ impl Proofs {
     pub(super) fn running(&self) -> u32 {
         let running = lock(&self.proofs)
             .values()
-            .filter(|proof| proof.stored_state() == ProofState::Running)
+            .filter(|proof| proof.stored_state() == JobState::Running)
             .count();
         u32::try_from(running).unwrap_or(u32::MAX)
     }
@@ -218,33 +216,31 @@ impl Proofs {
         let _one_at_a_time = lock(&self.changing);
         let before = proof.stored_state();
         let state = match (before, requested) {
-            (_, JobState::Running) if before != ProofState::Finished => ProofState::Running,
-            (ProofState::Running | ProofState::Paused, JobState::Paused) => ProofState::Paused,
-            (_, JobState::Cancelled) if before != ProofState::Finished => ProofState::Cancelled,
-            (ProofState::Finished, JobState::Finished) => ProofState::Finished,
-            _ => return Err(StateError::over(job, before.into(), requested)),
+            (_, JobState::Running) if before != JobState::Finished => JobState::Running,
+            (JobState::Running | JobState::Paused, JobState::Paused) => JobState::Paused,
+            (_, JobState::Cancelled) if before != JobState::Finished => JobState::Cancelled,
+            (JobState::Finished, JobState::Finished) => JobState::Finished,
+            _ => return Err(StateError::over(job, before, requested)),
         };
         let unwritten = |error: io::Error| {
             tracing::error!(%job, "{error}");
             StateError::Unwritten(error.to_string())
         };
         if state != before {
-            if before == ProofState::Running {
+            if before == JobState::Running {
                 proof.stop_and_join();
-                if proof.stored_state() == ProofState::Finished {
+                if proof.stored_state() == JobState::Finished {
                     // The search finished first.
                     return Err(StateError::over(job, JobState::Finished, requested));
                 }
             }
             proof.set_state(state, None).map_err(unwritten)?;
-            tracing::info!(%job, state = requested.name(), "the state of a proof has changed");
-            let title = proof.goal.title();
-            self.observers.event_log.add(OperatorEvent::job_state(job, &title, requested, by));
-            if state == ProofState::Running {
+            self.observers.proof_state_changed(proof.goal, requested, by);
+            if state == JobState::Running {
                 proof.start(&self.queue, &self.permits).map_err(unwritten)?;
             }
         }
-        Ok((job, before.into()))
+        Ok((job, before))
     }
 
     /// Returns the certificate of a finished proof.
@@ -257,9 +253,9 @@ impl Proofs {
         proof.recheck();
         let state = proof.stored_state();
         let checked =
-            lock(&proof.progress).certificate.clone().filter(|_| state == ProofState::Finished);
+            lock(&proof.progress).certificate.clone().filter(|_| state == JobState::Finished);
         let Some((_, digest)) = checked else {
-            return Err(StateError::Unproved(job, JobState::from(state).name()));
+            return Err(StateError::Unproved(job, state.name()));
         };
         let certificate =
             proof.store.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;

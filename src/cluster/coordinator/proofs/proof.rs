@@ -10,33 +10,24 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::super::event_log::{EventLog, OperatorEvent};
-use super::super::notifier::{Notification, NotificationKind, Notifier};
 use super::super::now_ms;
-use super::proof_store::{Goal, ProofRecord, ProofState, ProofStore};
+use super::super::observers::Observers;
+use super::proof_store::{Goal, ProofRecord, ProofStore};
 use super::remote_solver::{AnswerObserver, AnswerVerdict, CheckPermits};
 use super::task_queue::{Answered, TaskQueue};
 use crate::cluster::campaign::JobState;
-use crate::cluster::protocol::v1;
-use crate::cluster::protocol::{BUILD, TaskOutcome};
+use crate::cluster::protocol::{BUILD, TaskOutcome, v1};
 use crate::decomposition::JobHash;
 use crate::proof::{self, Beauty, Meter, ProvedStatement};
 use crate::report::proof_title;
 use crate::solver::beautiful::Position;
 
 /// A callback that gets the name of a worker whose answer was wrong, and the reason.
-pub(in super::super) type MisbehaviourHook = Box<dyn Fn(&str, &str) + Send + Sync>;
-
-/// The observers of proofs.
-pub(super) struct ProofObservers {
-    pub(super) misbehaviour_hook: MisbehaviourHook,
-    pub(super) notifier: Notifier,
-    pub(super) event_log: EventLog,
-}
+pub(in super::super) type MisbehaviourHook = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 impl Goal {
     /// Returns the canonical text, from which the name of the job is derived.
-    pub(super) fn text(self) -> String {
+    pub(in super::super) fn text(self) -> String {
         match self {
             Self::First { n } => format!("nqueens first {n}"),
             Self::Beautiful { n } => format!("nqueens beautiful {n}"),
@@ -44,7 +35,7 @@ impl Goal {
     }
 
     /// Returns the goal in words: "first solution of 62 queens".
-    pub(super) fn title(self) -> String {
+    pub(in super::super) fn title(self) -> String {
         let (what, n) = match self {
             Self::First { n } => ("first", n),
             Self::Beautiful { n } => ("beautiful", n),
@@ -52,7 +43,7 @@ impl Goal {
         proof_title(what, u32::try_from(n).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn job(self) -> JobHash {
+    pub(in super::super) fn job(self) -> JobHash {
         let digest = Sha256::digest(self.text());
         let mut name = [0; 16];
         name.copy_from_slice(&digest[..16]);
@@ -67,17 +58,6 @@ impl Goal {
         };
         (proved.kind, proved.beauty, proved.n, proved.solution.as_deref())
             == (kind, beauty, n, solution)
-    }
-}
-
-impl From<ProofState> for JobState {
-    fn from(state: ProofState) -> Self {
-        match state {
-            ProofState::Running => Self::Running,
-            ProofState::Paused => Self::Paused,
-            ProofState::Cancelled => Self::Cancelled,
-            ProofState::Finished => Self::Finished,
-        }
     }
 }
 
@@ -120,7 +100,8 @@ pub(super) struct Proof {
     writing: Mutex<()>,
     /// Held while the certificate is rechecked.
     rechecking: Mutex<()>,
-    pub(super) observers: Arc<ProofObservers>,
+    misbehaviour_hook: MisbehaviourHook,
+    pub(super) observers: Observers,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -146,7 +127,7 @@ impl AnswerObserver for Proof {
             }
         }
         if let AnswerVerdict::Unknown(why) = verdict {
-            tracing::warn!(worker, proof = self.goal.text(), why, "an answer cannot be read");
+            self.observers.answer_unreadable(worker, &self.goal.text(), why);
             self.note(format!(
                 "answers of {worker} cannot be read: {why}; it runs another version than this \
                  coordinator ({BUILD})"
@@ -154,12 +135,9 @@ impl AnswerObserver for Proof {
         }
         if let AnswerVerdict::Wrong(why) = verdict {
             let text = self.goal.text();
-            tracing::error!(worker, proof = text, why, "an answer is wrong");
+            self.observers.answer_wrong(worker, &text, why);
             self.note(format!("{worker} is in quarantine: {why}"));
-            (self.observers.misbehaviour_hook)(
-                worker,
-                &format!("its answer for {text} is wrong: {why}"),
-            );
+            (self.misbehaviour_hook)(worker, &format!("its answer for {text} is wrong: {why}"));
         }
     }
 }
@@ -169,7 +147,8 @@ impl Proof {
         goal: Goal,
         store: ProofStore,
         record: ProofRecord,
-        observers: &Arc<ProofObservers>,
+        misbehaviour_hook: MisbehaviourHook,
+        observers: Observers,
     ) -> Self {
         let progress = ProofProgress {
             record,
@@ -189,7 +168,8 @@ impl Proof {
             thread: Mutex::new(None),
             writing: Mutex::new(()),
             rechecking: Mutex::new(()),
-            observers: Arc::clone(observers),
+            misbehaviour_hook,
+            observers,
         }
     }
 
@@ -203,7 +183,7 @@ impl Proof {
     }
 
     /// Returns the state according to the record on disk.
-    pub(super) fn stored_state(&self) -> ProofState {
+    pub(super) fn stored_state(&self) -> JobState {
         lock(&self.progress).record.state
     }
 
@@ -215,7 +195,7 @@ impl Proof {
     /// Changes the state, on disk first.
     pub(super) fn set_state(
         &self,
-        state: ProofState,
+        state: JobState,
         solution: Option<Vec<usize>>,
     ) -> io::Result<()> {
         let _one_at_a_time = lock(&self.writing);
@@ -257,11 +237,11 @@ impl Proof {
                 }
                 Err(_) => "its search failed with an internal error; please report it".to_owned(),
             };
-            tracing::error!(proof = proof.goal.text(), "{trouble}");
+            proof.observers.proof_failed(&proof.goal.text(), &trouble);
             proof.note(trouble);
             // The proof is paused until somebody resumes it.
-            if proof.set_state(ProofState::Paused, None).is_err() {
-                lock(&proof.progress).record.state = ProofState::Paused;
+            if proof.set_state(JobState::Paused, None).is_err() {
+                lock(&proof.progress).record.state = JobState::Paused;
             }
         };
         *lock(&self.thread) = Some(std::thread::Builder::new().name("proof".into()).spawn(work)?);
@@ -276,13 +256,8 @@ impl Proof {
     ) -> io::Result<()> {
         self.store.write_certificate(certificate)?;
         self.remember_digest(certificate);
-        self.set_state(ProofState::Finished, solution)?;
-        tracing::info!(proof = self.goal.text(), bytes = certificate.len(), "proved");
-        let what = format!("is finished: {} is proved", self.goal.text());
-        let (job, title) = (self.goal.job(), self.goal.title());
-        let proved = OperatorEvent::job_state(job, &title, JobState::Finished, "");
-        self.observers.event_log.add(proved.with_outcome("it is proved"));
-        self.notify(NotificationKind::Finished, what);
+        self.set_state(JobState::Finished, solution)?;
+        self.observers.proof_finished(self.goal, certificate.len());
         Ok(())
     }
 
@@ -315,7 +290,7 @@ impl Proof {
     /// checked since.
     pub(super) fn is_unchecked(&self) -> bool {
         let progress = lock(&self.progress);
-        progress.record.state == ProofState::Finished && progress.certificate.is_none()
+        progress.record.state == JobState::Finished && progress.certificate.is_none()
     }
 
     /// Rechecks a proof that an earlier process finished. If the check fails, pauses the proof, so
@@ -337,30 +312,20 @@ impl Proof {
             // The next start checks it again.
             return;
         }
-        let text = self.goal.text();
-        tracing::error!(proof = text, "a certificate fails its check: {why}");
         self.note(format!(
             "its certificate fails its check: {why}; resume the proof to search for it again"
         ));
-        if let Err(error) = self.set_state(ProofState::Paused, None) {
-            lock(&self.progress).record.state = ProofState::Paused;
+        if let Err(error) = self.set_state(JobState::Paused, None) {
+            lock(&self.progress).record.state = JobState::Paused;
             self.note(format!("{} cannot be written: {error}", self.store.path().display()));
         }
-        self.notify(
-            NotificationKind::Trouble,
-            format!("is paused: the certificate of {text} fails its check: {why}"),
-        );
+        let (job, text) = (self.goal.job(), self.goal.text());
+        self.observers.certificate_invalid(job, &text, &why);
     }
 
     /// Returns the state as reported to callers: finished only once the certificate is checked.
     pub(super) fn state(&self) -> JobState {
-        if self.is_unchecked() { JobState::Running } else { self.stored_state().into() }
-    }
-
-    fn notify(&self, kind: NotificationKind, what: String) {
-        let job = self.goal.job().to_string();
-        let text = format!("job {job} {what}");
-        self.observers.notifier.send(Notification { kind, job: Some(job), worker: None, text });
+        if self.is_unchecked() { JobState::Running } else { self.stored_state() }
     }
 
     pub(super) fn status(&self, queue: &TaskQueue) -> v1::ProofStatus {
@@ -390,7 +355,7 @@ impl Proof {
         let level = |&(Position { cost, least, most, squares, queens }, _): &(Position, _)| {
             v1::CostLevel { cost, least, most, squares: squares as u32, queens }
         };
-        let searched = stage.as_ref().filter(|_| record.state != ProofState::Finished);
+        let searched = stage.as_ref().filter(|_| record.state != JobState::Finished);
         let mut notes = notes.clone();
         if unchecked {
             notes.push("it was finished; its certificate is being checked again".to_owned());

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, AtomicFile};
+use crate::cluster::campaign::JobState;
 use crate::cluster::protocol::{Malformed, v1};
 use crate::proof::Meter;
 use crate::proof::beautiful::PartialProof;
@@ -66,28 +67,15 @@ impl TryFrom<&v1::SubmitProofRequest> for Goal {
     }
 }
 
-/// The state of a proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ProofState {
-    /// The search is in progress.
-    Running,
-    /// The search waits to be resumed.
-    Paused,
-    /// The proof is no longer wanted.
-    Cancelled,
-    /// The proof is complete.
-    Finished,
-}
-
 /// The saved record of a proof. In the file, the goal is called `what` and the state `stand`: names
 /// of the format, which stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProofRecord {
     #[serde(rename = "what")]
     pub(super) goal: Goal,
+    /// The state; a proof is never disputed.
     #[serde(rename = "stand")]
-    pub(super) state: ProofState,
+    pub(super) state: JobState,
     /// The tasks of proofs of higher priority are leased first. Earlier versions had none.
     #[serde(default)]
     pub(super) priority: i32,
