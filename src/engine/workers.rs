@@ -14,7 +14,7 @@ use crate::checkpoint::{FinishedUnit, PartialUnit, PartialUnits};
 use crate::decomposition::{Decomposition, JobHash};
 use crate::executor::{
     Batch, Counter, CpuKernels, Device, DeviceLabel, Executor, ExecutorEvent, KernelFailure,
-    PieceSize, SHADERS, UnitCount, UnitSource, batch_size,
+    PieceSize, UnitCount, UnitSource, batch_size,
 };
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::Fault;
@@ -157,9 +157,9 @@ impl UnitSource for CountedUnits {
     fn begin(&self, batch: &Batch<u64>, unit: &u64, by: &Counter) -> CountedUnit {
         let range = batch.decomposition.unit(*unit);
         let so_far = match by {
-            Counter::Cpu(kind) => self.take_partial(*unit, kind.name()),
+            Counter::Cpu(_) => self.take_partial(*unit, by.kernel()),
             Counter::Device(device) => {
-                PartialUnit::start(*unit, &format!("{SHADERS}@{}", device.id))
+                PartialUnit::start(*unit, &format!("{}@{}", by.kernel(), device.id))
             }
         };
         CountedUnit { left: range.start + so_far.counted..range.end, so_far }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::devices::Device;
-use super::processor::processor;
 use crate::decomposition::{Decomposition, JobHash};
 use crate::kernel::KernelKind;
 use crate::tally::{Parts, TallyError};
@@ -43,9 +42,10 @@ impl Counter {
     }
 
     /// Returns the description of the device: "cpu" or the adapter's id, and its name.
+    #[cfg(feature = "cluster")]
     pub(crate) fn device(&self) -> String {
         match self {
-            Self::Cpu(_) => format!("cpu, {}", processor()),
+            Self::Cpu(_) => format!("cpu, {}", super::processor::processor()),
             Self::Device(device) => device.to_string(),
         }
     }

@@ -41,10 +41,11 @@ pub(super) fn device_thread<S: UnitSource>(
         source.give_back(&batch, Some(label.number));
     }
     source.observe(ExecutorEvent::DeviceEnded(&label, fault));
-    if may_affect_more && !source.is_stopped() {
-        if let Some(&kind) = kernels.kinds().first() {
-            test_kernel(source, kernels, kind, kernels.kinds());
-        }
+    if may_affect_more
+        && !source.is_stopped()
+        && let Some(&kind) = kernels.kinds().first()
+    {
+        test_kernel(source, kernels, kind, kernels.kinds());
     }
 }
 

@@ -31,7 +31,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(crate) use batch::{Batch, Counter, DeviceLabel, SHADERS, UnitCount, batch_size};
+#[cfg(feature = "cluster")]
+pub(crate) use batch::SHADERS;
+pub(crate) use batch::{Batch, Counter, DeviceLabel, UnitCount, batch_size};
 pub(crate) use cpu_thread::CpuThread;
 #[cfg(all(test, feature = "cluster"))]
 pub(crate) use device_thread::DeviceThread;

@@ -87,6 +87,7 @@ pub(crate) type ResultOf<S> = <<S as UnitSource>::Count as UnitCount>::Result;
 #[derive(Debug)]
 pub(crate) enum ExecutorEvent<'a> {
     /// A device has passed its self-test.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only a worker logs it"))]
     DeviceReady(&'a DeviceLabel),
     /// A device has no more work, or has failed and is not used again.
     DeviceEnded(&'a DeviceLabel, Option<Fault>),
