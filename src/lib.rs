@@ -10,12 +10,13 @@
 //! | 2 | [`decomposition`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: counting the completions of prefixes; [`checkpoint`]: the file of `--resume` |
 //! | 3 | [`solver`]: classical methods, exact solvers with certificates, integer programming |
-//! | 4 | [`engine`]: whole jobs on all cores and devices, estimates |
+//! | 4 | `executor`: threads for cores and devices, which count units of any source |
 //! | 4 | [`report`]: jobs and proofs as the command line and the dashboard show them |
-//! | 5 | [`cluster`]: coordinator and workers, with layers of its own |
-//! | 5 | [`audit`]: audits of counts that others have published |
-//! | 5 | [`batch`]: plans, parts and scripts for batch systems |
-//! | 6 | [`cli`]: the commands |
+//! | 5 | [`engine`]: whole jobs, estimates |
+//! | 6 | [`cluster`]: coordinator and workers, with layers of its own |
+//! | 6 | [`audit`]: audits of counts that others have published |
+//! | 6 | [`batch`]: plans, parts and scripts for batch systems |
+//! | 7 | [`cli`]: the commands |
 //!
 //! Count the solutions or the completions of a board ([`engine`]):
 //!
@@ -53,6 +54,7 @@ pub mod cli;
 pub mod cluster;
 pub mod decomposition;
 pub mod engine;
+mod executor;
 pub mod kernel;
 pub mod oeis;
 #[cfg(feature = "render")]

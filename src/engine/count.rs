@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::count_task::CountTask;
-use super::devices::{DeviceChoice, DeviceError};
 use super::progress::CountProgress;
 use crate::board::Problem;
 use crate::checkpoint::{CheckpointError, EnterError};
 use crate::decomposition::{Decomposition, JobError, Scheme, Subproblems};
+use crate::executor::{DeviceChoice, DeviceError};
 use crate::kernel::{KernelError, KernelKind};
 use crate::tally::TallyError;
 

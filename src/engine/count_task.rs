@@ -12,11 +12,8 @@ use std::time::Duration;
 use self::session::Session;
 use super::calibration::{TimeForecast, forecast_time};
 use super::count::{CountCheck, CountError, CountEvent, CountOptions, CountOutcome, PartOutcome};
-use super::devices::{Device, DeviceError};
 use super::estimate::Forecast;
-use super::kernels::KernelFactory;
 use super::part::JobPart;
-use super::pieces::PieceSize;
 use super::selected_devices::SelectedDevices;
 use super::unit_size::{
     FEWEST_UNITS, forecast_if_long, job, threads, units_for, usual_nodes_per_s,
@@ -25,6 +22,7 @@ use super::unit_store::UnitStore;
 use crate::board::{Piece, Problem};
 use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, PartialUnits};
 use crate::decomposition::{Decomposition, Scheme};
+use crate::executor::{Device, DeviceError, KernelFactory, PieceSize};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
 

@@ -5,13 +5,8 @@ mod calibration;
 mod campaign_plan;
 mod count;
 mod count_task;
-mod cpu_thread;
-mod devices;
 mod estimate;
-mod kernels;
 mod part;
-mod pieces;
-mod processor;
 mod progress;
 mod queue;
 mod selected_devices;
@@ -29,15 +24,13 @@ pub use count::{
     count,
 };
 pub use count_task::CountTask;
-pub use devices::{Device, find_devices, find_every_device};
-pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
-#[cfg(feature = "cluster")]
-pub(crate) use kernels::{KernelPreference, known_answers};
 pub use part::JobPart;
-pub use processor::processor;
 pub use progress::CountProgress;
 #[cfg(feature = "cli")]
 pub(crate) use unit_size::has_gpu;
-#[cfg(feature = "cluster")]
-pub(crate) use workers::{BatchSizing, check_on_cpu, wait_for_devices};
+
+pub use crate::executor::{
+    Device, DeviceChoice, DeviceError, DeviceName, KernelFactory, UnknownDevice, find_devices,
+    find_every_device, processor,
+};

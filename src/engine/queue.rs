@@ -154,22 +154,6 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Returns all units that a worker holds to the queue.
-    pub(super) fn give_back_all(&self, by: Holder) {
-        let mut state = self.state();
-        let QueueState { open, held, .. } = &mut *state;
-        held.retain(|unit, hold| {
-            let keep = hold.by != by;
-            if !keep {
-                open.insert(*unit);
-            }
-            // Units that it duplicated may be duplicated again; at worst once too often.
-            hold.duplicated = false;
-            keep
-        });
-        self.changed.notify_all();
-    }
-
     /// Returns the units that are neither finished nor held.
     pub(super) fn open(&self) -> Vec<u64> {
         self.state().open.iter().copied().collect()

@@ -1,10 +1,10 @@
 //! The devices of a count: those that were chosen, and whether to look for others.
 
 use super::count::CountOptions;
-use super::devices::{Device, DeviceChoice, DeviceError, find_devices};
 use super::unit_size::{has_gpu, is_worth_a_gpu};
 use crate::board::{Piece, Problem};
 use crate::decomposition::Scheme;
+use crate::executor::{Device, DeviceChoice, DeviceError, find_devices};
 use crate::kernel::KernelKind;
 
 /// The devices that count.

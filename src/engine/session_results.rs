@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernels::KernelFailure;
 use crate::checkpoint::{FinishedUnit, PartialUnit, PartialUnits};
+use crate::executor::KernelFailure;
 
 /// The time between two records of a unit's partial result: a kill loses little more. Units that
 /// take less time have no such record.
@@ -54,12 +54,14 @@ impl SessionResults {
         &self.partial
     }
 
-    /// Discards the partial result of the unit that a kernel failed on, which is counted again from
-    /// its beginning; and all results of the kernel if it is no longer trusted. Returns the units
+    /// Discards the partial result of the unit that a kernel failed on, if any, which is counted again
+    /// from its beginning; and all results of the kernel if it is no longer trusted. Returns the units
     /// that were finished.
     pub(super) fn discard(&mut self, failure: &KernelFailure) -> BTreeSet<u64> {
-        self.partial.remove(failure.unit);
-        if failure.trusted {
+        if let Some(unit) = failure.unit {
+            self.partial.remove(unit);
+        }
+        if failure.wrong.is_none() {
             return BTreeSet::new();
         }
         let name = failure.kernel.name();
@@ -171,10 +173,10 @@ mod tests {
         results.finish(finished(3, "scalar"));
         results.finish(finished(4, "generic"));
         let mut failure =
-            KernelFailure { kernel: KernelKind::Scalar, unit: 0, trusted: true, note: None };
+            KernelFailure { kernel: KernelKind::Scalar, unit: Some(0), wrong: None, note: None };
         assert!(results.discard(&failure).is_empty());
         assert_eq!(results.partial().iter().map(|p| p.unit).collect::<Vec<_>>(), [1, 2]);
-        failure.trusted = false;
+        failure.wrong = Some("it counts 3".into());
         assert_eq!(results.discard(&failure), [3].into());
         // A thread that still counts by the kernel does not bring its results back.
         results.enter(partial(1, 6, 2.0, "scalar"));

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
 use super::count::{CountError, CountOptions};
-use super::devices::{DeviceChoice, DeviceError, find_devices};
 use super::estimate::{Forecast, forecast};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Job, Scheme, SetFamily, Subproblems};
+use crate::executor::{DeviceChoice, DeviceError, find_devices};
 use crate::kernel::KernelKind;
 
 /// Returns the job with units of one prefix, and the kernel to count it.

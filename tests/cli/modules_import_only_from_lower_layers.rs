@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 27] = [
+const LAYERS: [(&str, u32); 28] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
@@ -23,18 +23,19 @@ const LAYERS: [(&str, u32); 27] = [
     ("checkpoint", 3),
     ("cluster::campaign", 3),
     ("cluster::auth", 3),
-    ("engine", 4),
+    ("executor", 4),
     ("cluster::ledger", 4),
     ("cluster::protocol", 4),
     ("report", 4),
-    ("cluster::coordinator", 5),
-    ("cluster::worker", 5),
-    ("cluster::dashboard", 5),
-    ("cluster::join", 5),
-    ("audit", 5),
-    ("batch", 5),
-    ("bench", 5),
-    ("cli", 6),
+    ("engine", 5),
+    ("cluster::coordinator", 6),
+    ("cluster::worker", 6),
+    ("cluster::dashboard", 6),
+    ("cluster::join", 6),
+    ("audit", 6),
+    ("batch", 6),
+    ("bench", 6),
+    ("cli", 7),
 ];
 
 /// The imports that are allowed within a layer: weights of symmetry cases are in the tally's

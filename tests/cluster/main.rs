@@ -1,5 +1,7 @@
 //! Tests of campaigns: simulated, and with real processes, networks and attackers.
 
+#[path = "../faults/mod.rs"]
+mod faults;
 #[path = "../support/page.rs"]
 mod page;
 #[path = "../simulation/mod.rs"]
@@ -16,6 +18,8 @@ mod certificates_survive_clock_changes;
 mod coordinators_are_reliable;
 mod dashboards_require_a_session;
 mod disputed_totals_are_reported;
+mod fake_coordinator;
+mod faults_never_change_a_total;
 mod formats_stay_readable;
 mod hostile_pages_cannot_force_a_total;
 mod hostile_workers_cannot_force_a_total;

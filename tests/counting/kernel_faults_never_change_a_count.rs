@@ -2,6 +2,7 @@
 //! never a wrong total, never a panic that ends the count. The kernels are sound ones with injected
 //! faults.
 
+use crate::faults::kernels::{Fault, Faulty, Trigger};
 use crate::support;
 
 use std::fs;
@@ -17,58 +18,7 @@ use nqueens::engine::{
     CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask,
 };
 use nqueens::kernel::{Kernel, KernelError, KernelKind};
-use nqueens::tally::{Parts, Residues, TallyError};
 use support::{Scratch, eventually};
-
-/// The injected fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// An assertion in the kernel fails.
-    Panics,
-    /// It reports that a sum is too large.
-    Overflows,
-    /// A bit of a counter flips, so that it disagrees with its residues.
-    Contradicts,
-    /// It finds too much, and its residues agree.
-    Miscounts,
-}
-
-/// When a fault is injected.
-trait Trigger: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync {}
-
-impl<T: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync> Trigger for T {}
-
-struct Faulty {
-    sound: Box<dyn Kernel>,
-    trigger: Arc<dyn Trigger>,
-}
-
-impl Kernel for Faulty {
-    fn count(
-        &mut self,
-        plan: &SymmetryCase,
-        prefixes: &[Prefix],
-        parts: &mut Parts,
-    ) -> Result<(), TallyError> {
-        match (self.trigger)(plan, prefixes) {
-            None => self.sound.count(plan, prefixes, parts),
-            Some(Fault::Panics) => panic!("on purpose"),
-            Some(Fault::Overflows) => Err(TallyError::Overflow),
-            Some(Fault::Contradicts) => {
-                parts.add(plan.weight(), 1u32 << 20, Residues::default(), 0u32)?;
-                self.sound.count(plan, prefixes, parts)
-            }
-            Some(Fault::Miscounts) => {
-                parts.add(plan.weight(), 3u32, Residues::of(3), 0u32)?;
-                self.sound.count(plan, prefixes, parts)
-            }
-        }
-    }
-
-    fn finish(&mut self, parts: &mut Parts) -> Result<(), TallyError> {
-        self.sound.finish(parts)
-    }
-}
 
 /// Injects faults into kernels of these kinds.
 fn inject(task: &mut CountTask, kinds: &'static [KernelKind], trigger: impl Trigger + 'static) {

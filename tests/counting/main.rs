@@ -1,6 +1,8 @@
 //! Tests of counts: kernels, devices and decompositions against one naive oracle, and recovery
 //! after crashes.
 
+#[path = "../faults/mod.rs"]
+mod faults;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::cluster::campaign::{ArbiterTask, COORDINATOR, Ruling, Source, SubRangeSet};
 use crate::cluster::protocol::BUILD;
 use crate::decomposition::{Decomposition, Job};
-use crate::engine::KernelPreference;
+use crate::executor::KernelPreference;
 use crate::kernel::{KernelKind, count_sub_ranges};
 use crate::tally::{Parts, Tally};
 

@@ -1,25 +1,24 @@
-//! The executors: the threads that count, one per core and one per device, and one that decomposes
-//! jobs. They take units from the work queue and put results into the outbox.
+//! The threads that count for a worker, and one that decomposes jobs. They take units from the work
+//! queue and put results into the outbox.
 
-mod cpu_thread;
-mod device_thread;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-
-use cpu_thread::CpuThread;
-use device_thread::{device_thread, discover_gpus};
+use std::time::Duration;
 
 use super::outbox::Outbox;
-use super::work_queue::{Batch, DeviceStatus, LeasedUnit, WorkQueue};
+use super::work_queue::{Batch, DeviceStatus, LeasedUnit, MeasuredRates, WorkQueue};
 use crate::cluster::campaign::{Source, UnitId, UnitResult};
+use crate::cluster::protocol::v1::FailReason;
 use crate::cluster::protocol::{device_label, messages, v1};
-use crate::decomposition::{Decomposition, DecompositionCache, JobHash};
-use crate::engine::processor;
-use crate::engine::{Device, wait_for_devices};
+use crate::decomposition::{DecompositionCache, JobHash};
+use crate::executor::{
+    Counter, CpuKernels, Device, DeviceLabel, Executor, ExecutorEvent, PieceSize, UnitCount,
+    UnitSource, batch_size,
+};
+use crate::kernel::gpu::Fault;
 use crate::tally::{Parts, TallyError};
 
 /// A lease whose job is to be decomposed, with the job's text if it was sent.
@@ -31,36 +30,18 @@ pub(super) struct DecompositionRequest {
     pub(super) text: Option<String>,
 }
 
-/// The state shared by all threads.
-#[derive(Clone)]
-struct Context {
+/// The units that a worker has leased, and the results that it owes.
+#[derive(Debug)]
+struct LeasedUnits {
     queue: Arc<WorkQueue>,
     outbox: Arc<Outbox>,
 }
 
-impl Context {
-    /// Records that units were counted. The queue is updated before the outbox: a result may be
-    /// acknowledged a moment after it is put there.
-    fn finish(&self, batch: &Batch, by: Option<usize>, elapsed_s: f64, results: Vec<v1::Result>) {
-        self.queue.finish(batch, by, elapsed_s);
-        results.into_iter().for_each(|result| self.outbox.put(result));
-    }
-}
-
-/// The threads. They end soon after this is dropped, CPU threads after the unit in progress.
+/// The threads. They end soon after this is dropped.
 #[derive(Debug)]
 pub(super) struct Executors {
-    queue: Arc<WorkQueue>,
+    _executor: Executor<LeasedUnits>,
     requests: mpsc::Sender<DecompositionRequest>,
-    device_threads: Vec<JoinHandle<()>>,
-}
-
-impl Drop for Executors {
-    fn drop(&mut self) {
-        self.queue.stop();
-        // Wait, so that no driver is torn down while a thread uses it.
-        wait_for_devices(&self.device_threads);
-    }
 }
 
 impl Executors {
@@ -70,45 +51,28 @@ impl Executors {
     /// # Errors
     /// The system cannot create a thread.
     pub(super) fn start(
-        queue: &Arc<WorkQueue>,
-        outbox: &Arc<Outbox>,
+        (queue, outbox): (&Arc<WorkQueue>, &Arc<Outbox>),
+        kernels: CpuKernels,
         cpu_threads: usize,
         devices: Vec<Device>,
         discover: bool,
     ) -> std::io::Result<Self> {
-        let context = Context { queue: Arc::clone(queue), outbox: Arc::clone(outbox) };
+        let units = LeasedUnits { queue: Arc::clone(queue), outbox: Arc::clone(outbox) };
         let (requests, received) = mpsc::channel();
         // If a thread cannot be started, dropping this value ends those that were.
-        let mut executors = Self { queue: Arc::clone(queue), requests, device_threads: Vec::new() };
-        let spawn = |name: String, work: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name).spawn(work)
-        };
-        {
-            let queue = Arc::clone(queue);
-            spawn("decompose".into(), Box::new(move || decompose_jobs(&queue, &received)))?;
-        }
-        let device = format!("cpu, {}", processor());
-        for number in 0..cpu_threads {
-            let (context, device) = (context.clone(), device.clone());
-            spawn(
-                format!("count-{number}"),
-                Box::new(move || CpuThread::new(&context, &device).work()),
-            )?;
-        }
+        let mut executor = Executor::new(Arc::new(units), kernels, PieceSize::Timed);
+        let queue = Arc::clone(queue);
+        std::thread::Builder::new()
+            .name("decompose".into())
+            .spawn(move || decompose_jobs(&queue, &received))?;
+        executor.start_cpu(cpu_threads)?;
         if !devices.is_empty() {
-            let first = queue.add_devices(devices.iter().map(status_of));
-            for (number, device) in (first..).zip(devices) {
-                let context = context.clone();
-                let work = Box::new(move || device_thread(&context, device, number));
-                executors.device_threads.push(spawn(format!("device-{number}"), work)?);
-            }
+            executor.start_devices(devices);
         }
         if discover {
-            executors
-                .device_threads
-                .push(spawn("devices".into(), Box::new(move || discover_gpus(&context)))?);
+            executor.discover_gpus()?;
         }
-        Ok(executors)
+        Ok(Self { _executor: executor, requests })
     }
 
     /// Has the job of a lease decomposed in the background; the result is set in the queue.
@@ -118,11 +82,6 @@ impl Executors {
     }
 }
 
-fn status_of(device: &Device) -> DeviceStatus {
-    let described = device.info().map(|info| format!("{}, {}", info.name, info.driver));
-    DeviceStatus { id: device.id().to_owned(), name: described.unwrap_or_default(), fault: None }
-}
-
 fn decompose_jobs(queue: &WorkQueue, received: &mpsc::Receiver<DecompositionRequest>) {
     let mut cache = DecompositionCache::default();
     while let Ok(DecompositionRequest { attempt, job, mirrored, text }) = received.recv() {
@@ -130,50 +89,189 @@ fn decompose_jobs(queue: &WorkQueue, received: &mpsc::Receiver<DecompositionRequ
     }
 }
 
-/// Returns the sub-ranges of a unit that are to be counted: all, unless the lease names some.
-fn sub_ranges(
-    decomposition: &Decomposition,
-    LeasedUnit { lease, unit }: &LeasedUnit,
-) -> Vec<Range<u64>> {
-    let ranges = decomposition.sub_ranges(*unit).zip(0u32..);
-    let requested =
-        |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
-    ranges.filter(|&(_, number)| requested(number)).map(|(range, _)| range).collect()
+/// The count of a leased unit so far.
+struct LeasedCount {
+    unit: LeasedUnit,
+    /// The sub-ranges to be counted: all, unless the lease names some.
+    sub_ranges: Vec<Range<u64>>,
+    /// Their counts so far.
+    counted: Vec<Parts>,
+    elapsed: Duration,
+    source: Source,
 }
 
-/// Returns the message with a unit's result, from the counts of its sub-ranges.
-///
-/// # Errors
-/// The counts contradict each other or overflow.
-fn result(
-    LeasedUnit { lease, unit }: &LeasedUnit,
-    sub_ranges: &[Parts],
-    elapsed_s: f64,
-    (kernel, device): (&str, &str),
-) -> Result<v1::Result, TallyError> {
-    let mut parts = Parts::default();
-    let mut sub_sums = Vec::with_capacity(sub_ranges.len());
-    for sub_range in sub_ranges {
-        sub_sums.push(sub_range.total()?.thirds());
-        parts.merge(sub_range)?;
+impl UnitCount for LeasedCount {
+    type Result = v1::Result;
+
+    fn ranges(&self) -> Vec<Range<u64>> {
+        self.sub_ranges.clone()
     }
-    let source = Source {
-        // The coordinator knows the caller and its build.
-        worker: String::new(),
-        owner: String::new(),
-        kernel: kernel.to_owned(),
-        device: device_label(device),
-        build: String::new(),
-    };
-    let result = UnitResult {
-        unit: UnitId { job: lease.job, unit: *unit },
-        attempt: lease.attempt,
-        grant: lease.grant.clone(),
-        tally: parts.total()?,
-        parts,
-        sub_sums,
-        source,
-        elapsed_s,
-    };
-    Ok(messages::result(&result))
+
+    fn add(
+        &mut self,
+        range: usize,
+        _: u64,
+        parts: &Parts,
+        elapsed: Duration,
+    ) -> Result<(), TallyError> {
+        self.elapsed += elapsed;
+        self.counted[range].merge(parts)
+    }
+
+    fn finish(self) -> Result<v1::Result, TallyError> {
+        let Self { unit: LeasedUnit { lease, unit }, counted, elapsed, source, .. } = self;
+        let mut parts = Parts::default();
+        let mut sub_sums = Vec::with_capacity(counted.len());
+        for sub_range in &counted {
+            sub_sums.push(sub_range.total()?.thirds());
+            parts.merge(sub_range)?;
+        }
+        Ok(messages::result(&UnitResult {
+            unit: UnitId { job: lease.job, unit },
+            attempt: lease.attempt,
+            grant: lease.grant.clone(),
+            tally: parts.total()?,
+            parts,
+            sub_sums,
+            source,
+            elapsed_s: elapsed.as_secs_f64(),
+        }))
+    }
+}
+
+impl UnitSource for LeasedUnits {
+    type Unit = LeasedUnit;
+    type Count = LeasedCount;
+
+    fn index(unit: &LeasedUnit) -> u64 {
+        unit.unit
+    }
+
+    fn take_for_cpu(&self) -> Option<Batch> {
+        self.queue.take_for_cpu()
+    }
+
+    fn take_between(&self) -> Option<Batch> {
+        self.queue.take_spot_for_cpu()
+    }
+
+    fn take_for_device(&self, device: usize) -> Option<Batch> {
+        self.queue.take_for_device(
+            device,
+            |MeasuredRates { rate, cpu_unit_s, cpu_threads }, open| {
+                let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s);
+                batch_size(rate, cpu_units_per_s, open)
+            },
+        )
+    }
+
+    fn wait_for_device_work(&self) -> bool {
+        self.queue.wait_for_device_work()
+    }
+
+    fn cpu_unit_s(&self, batch: &Batch) -> Option<f64> {
+        self.queue.cpu_unit_s(batch.job)
+    }
+
+    fn begin(&self, batch: &Batch, unit: &LeasedUnit, by: &Counter) -> LeasedCount {
+        let lease = &unit.lease;
+        let requested = |number| {
+            lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|known| known == number)
+        };
+        let all = batch.decomposition.sub_ranges(unit.unit).zip(0u32..);
+        let sub_ranges: Vec<Range<u64>> =
+            all.filter(|&(_, number)| requested(number)).map(|(range, _)| range).collect();
+        let source = Source {
+            // The coordinator knows the caller and its build.
+            worker: String::new(),
+            owner: String::new(),
+            kernel: by.kernel().to_owned(),
+            device: device_label(&by.device()),
+            build: String::new(),
+        };
+        let counted = vec![Parts::default(); sub_ranges.len()];
+        LeasedCount { unit: unit.clone(), sub_ranges, counted, elapsed: Duration::ZERO, source }
+    }
+
+    /// The queue is updated before the outbox: a result may be acknowledged a moment after it is
+    /// put there.
+    fn finish(&self, batch: &Batch, results: Vec<v1::Result>, by: &Counter, elapsed_s: f64) {
+        self.queue.finish(batch, by, elapsed_s);
+        results.into_iter().for_each(|result| self.outbox.put(result));
+    }
+
+    fn give_back(&self, batch: &Batch, _: Option<usize>) {
+        self.queue.give_back(batch);
+    }
+
+    fn cannot_count(&self, batch: &Batch, reasons: String) {
+        let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
+        tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {reasons}");
+        self.queue.fail(batch, FailReason::Check, &reasons);
+    }
+
+    fn unsuited(&self, batch: &Batch, _: usize) -> Result<(), Fault> {
+        self.queue.give_back(batch);
+        self.queue.not_for_shaders(batch.job);
+        Ok(())
+    }
+
+    fn is_needed(&self, _: &Batch) -> bool {
+        !self.queue.is_stopped()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.queue.is_stopped()
+    }
+
+    fn stop(&self) {
+        self.queue.stop();
+    }
+
+    fn add_devices(&self, devices: &mut [DeviceLabel]) {
+        let statuses = devices.iter().map(|device| DeviceStatus {
+            id: device.id.clone(),
+            name: device.name.clone(),
+            fault: None,
+        });
+        let first = self.queue.add_devices(statuses);
+        (first..).zip(devices).for_each(|(number, device)| device.number = number);
+    }
+
+    fn observe(&self, event: ExecutorEvent<'_>) {
+        match event {
+            ExecutorEvent::DeviceReady(device) => {
+                tracing::info!(device = %device, "the device has passed its self-test");
+            }
+            ExecutorEvent::DeviceEnded(device, Some(fault)) => {
+                if !self.queue.is_stopped() {
+                    tracing::error!(device = %device, "the device is disabled, and its units are counted elsewhere: {fault}");
+                    self.queue.device_failed(device.number, fault.to_string());
+                }
+            }
+            ExecutorEvent::NoDevice => {
+                tracing::info!("no GPU adapter was found: counting on the CPU alone");
+            }
+            ExecutorEvent::KernelFailed(failure) => match failure.wrong {
+                Some(wrong) => {
+                    tracing::error!("{wrong}");
+                    // Nothing that this machine counted and has not delivered is to be believed.
+                    self.queue.mark_broken(wrong);
+                    self.outbox.discard();
+                }
+                None => {
+                    if let Some(note) = failure.note {
+                        tracing::error!("{note}");
+                    }
+                }
+            },
+            ExecutorEvent::ThreadLost => {
+                tracing::error!("a counting thread ended in an internal error; please report it");
+            }
+            // A broken worker ends, so there is nothing to wait for.
+            ExecutorEvent::DeviceEnded(_, None)
+            | ExecutorEvent::KernelTestBegins
+            | ExecutorEvent::KernelPassed => {}
+        }
+    }
 }

@@ -5,10 +5,9 @@
 //! |---|---|
 //! | `worker_loop.rs` | the worker's calls (sync, complete, fail) and draining |
 //! | `work_queue.rs` | the leased units and their states; no threads, network or disk |
-//! | `executors.rs` | the threads that count |
+//! | `executors.rs` | the leases as a source of units for the threads that count |
 //! | `provers.rs` | the threads that solve the tasks of proofs |
-//! | `kernels.rs` | the kernels of a thread |
-//! | `outbox.rs`, `outbox_file.rs` | unacknowledged results, in memory and on disk |
+//! //! | `outbox.rs`, `outbox_file.rs` | unacknowledged results, in memory and on disk |
 //! | `data_dir.rs`, `connection.rs`, `backoff.rs` | the data directory and the certificate; calls and the meaning of their failures; delays between retries |
 //! | `working_hours.rs`, `environment.rs` | when the worker rests |
 //!
@@ -24,7 +23,6 @@ mod connection;
 mod data_dir;
 mod environment;
 mod executors;
-mod kernels;
 mod outbox;
 mod outbox_file;
 mod provers;
@@ -45,7 +43,7 @@ use std::time::Duration;
 
 use crate::cluster::auth::{CredentialsError, Name, NameError, Token};
 use crate::cluster::protocol::{Address, ChannelError};
-use crate::engine::{Device, DeviceChoice, DeviceError};
+use crate::executor::{Device, DeviceChoice, DeviceError, KernelFactory};
 use crate::kernel::{KernelError, KernelKind};
 
 /// The options of a worker.
@@ -70,6 +68,8 @@ pub struct WorkerOptions {
     /// The CPU kernel; `None` for the fastest one on this machine. An explicit kernel restricts
     /// `Auto` to the CPU.
     pub kernel: Option<KernelKind>,
+    /// The factory of the CPU kernels, for custom kernels.
+    pub kernels: KernelFactory,
     /// The hours in which the worker rests.
     pub rest: Rest,
     /// The clock and the thermometer that `rest` refers to.
@@ -96,6 +96,7 @@ impl WorkerOptions {
             opened: Vec::new(),
             threads: None,
             kernel: None,
+            kernels: KernelFactory::default(),
             rest: Rest::default(),
             environment: Arc::new(ThisMachine::default()),
             exit_when_idle: false,

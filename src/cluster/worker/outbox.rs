@@ -135,6 +135,15 @@ impl Outbox {
         self.shared.changed();
     }
 
+    /// Removes all results, and accepts no more.
+    pub(super) fn discard(&self) {
+        let mut state = self.shared.state();
+        state.stopped = true;
+        let numbers: Vec<u64> = state.results.keys().copied().collect();
+        drop(state);
+        self.remove(numbers);
+    }
+
     /// Returns the number of results.
     pub(super) fn len(&self) -> usize {
         self.shared.state().results.len()

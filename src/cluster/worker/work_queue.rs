@@ -26,11 +26,8 @@ pub(super) use rates::MeasuredRates;
 use crate::cluster::campaign::{Assignment, HeldLease, UnitId};
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::{Decomposition, JobHash};
-use crate::engine::KernelPreference;
+use crate::executor::{self, KernelPreference, SHADERS};
 use crate::kernel::KernelKind;
-
-/// The kernel name that devices report in the source of a result.
-pub(super) const SHADERS: &str = "wgsl";
 
 /// A unit to be counted, and the lease that it belongs to.
 #[derive(Clone, Debug)]
@@ -40,21 +37,7 @@ pub(super) struct LeasedUnit {
 }
 
 /// Units to be counted, all of the same image of the same job.
-#[derive(Clone, Debug)]
-pub(super) struct Batch {
-    pub(super) job: JobHash,
-    pub(super) decomposition: Arc<Decomposition>,
-    pub(super) not_kernel: Option<String>,
-    pub(super) mirrored: bool,
-    pub(super) units: Vec<LeasedUnit>,
-}
-
-impl Batch {
-    /// Returns whether every unit is to be counted in full rather than in some sub-ranges only.
-    pub(super) fn is_whole(&self) -> bool {
-        self.units.iter().all(|unit| unit.lease.sub_ranges.is_empty())
-    }
-}
+pub(super) type Batch = executor::Batch<LeasedUnit>;
 
 /// A unit that cannot be counted by this worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,8 +24,9 @@ use super::provers::Provers;
 use super::work_queue::{QueueReport, WorkQueue};
 use super::{Summary, WorkerError, WorkerOptions};
 use crate::cluster::auth::Name;
-use crate::engine::{
-    Device, DeviceChoice, DeviceError, KernelPreference, find_devices, known_answers,
+use crate::executor::{
+    CpuKernels, Device, DeviceChoice, DeviceError, KernelFactory, KernelPreference, find_devices,
+    known_answers,
 };
 use crate::kernel::KernelKind;
 
@@ -58,7 +59,9 @@ pub async fn run(
     };
     tokio::pin!(stop);
     // Look for devices before the token is redeemed: a mistake in --device must not use it up.
-    let mut devices = chosen_devices(options.devices.clone(), preference.clone()).await?;
+    let mut devices =
+        chosen_devices(options.devices.clone(), (preference.clone(), options.kernels.clone()))
+            .await?;
     let (name, security) = tokio::select! {
         joined = data_dir.join(&params) => joined?,
         () = &mut stop => {
@@ -75,10 +78,12 @@ pub async fn run(
     let cpu_counts = options.devices.has_cpu();
     let discover_gpus =
         options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
+    let kernels = CpuKernels::new(preference.kinds().to_vec(), options.kernels, true);
     let queue = Arc::new(WorkQueue::new(preference, threads.get(), cpu_counts));
     devices.extend(options.opened);
-    let executors = Executors::start(&queue, &outbox, threads.get(), devices, discover_gpus)
-        .map_err(WorkerError::Thread)?;
+    let executors =
+        Executors::start((&queue, &outbox), kernels, threads.get(), devices, discover_gpus)
+            .map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %connection.address(), threads = threads.get(), "working");
     // Without CPU threads the worker proves nothing.
     let provers = Provers::new(if cpu_counts { threads.get() } else { 0 });
@@ -129,11 +134,11 @@ fn kernel_preference(options: &WorkerOptions) -> Result<KernelPreference, Worker
 /// Tests the kernels and finds the selected devices, on a thread that may block for a second.
 async fn chosen_devices(
     choice: DeviceChoice,
-    preference: KernelPreference,
+    (preference, kernels): (KernelPreference, KernelFactory),
 ) -> Result<Vec<Device>, WorkerError> {
     let find = move || {
         for kind in preference.kinds() {
-            known_answers(*kind).map_err(WorkerError::Miscounts)?;
+            known_answers(*kind, &kernels).map_err(WorkerError::Miscounts)?;
         }
         if choice.has_adapters() { Ok(find_devices(&choice)?) } else { Ok(Vec::new()) }
     };

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::CountTask;
 use crate::checkpoint::{FinishedUnit, PartialUnits};
 use crate::engine::count::{CountError, CountEvent};
-use crate::engine::kernels::{CpuKernels, KernelFailure, KernelPreference};
-use crate::engine::pieces::PieceSize;
 use crate::engine::progress::ProgressMeter;
 use crate::engine::session_results::SessionResults;
-use crate::engine::workers::{BatchSizing, Workers};
+use crate::engine::workers::{ExpectedSpeed, Workers};
+use crate::executor::{CpuKernels, KernelFailure, KernelPreference, PieceSize};
+use crate::kernel::KernelKind;
 
 /// The summary of a counting session.
 pub(super) struct Session {
@@ -60,11 +60,11 @@ impl CountTask {
                 // A request to stop is handled at the next progress event.
                 let _ = on_event(CountEvent::Note(note));
             });
-            if workers.devices == 0 && workers.cpu_threads == 0 {
+            if workers.devices == 0 && workers.cpu_threads() == 0 {
                 // All devices that were to count without the CPU have failed.
                 let _ = on_event(CountEvent::Note("no device is left: counting on the CPU"));
                 workers.start_cpu(self.threads);
-                if workers.cpu_threads == 0 {
+                if workers.cpu_threads() == 0 {
                     return Err(CountError::WorkerLost);
                 }
             }
@@ -106,7 +106,7 @@ impl CountTask {
             resumed_units,
             elapsed: meter.elapsed(),
             kernels: results.kernels(),
-            threads: workers.cpu_threads,
+            threads: workers.cpu_threads(),
         })
     }
 
@@ -121,9 +121,9 @@ impl CountTask {
         let mut void = finished.clone();
         if let Some(recorded) = self.store.partial() {
             // Those of earlier sessions as well.
-            let discarded = recorded
-                .iter()
-                .filter(|partial| partial.unit == failure.unit || !results.trusts(&partial.kernel));
+            let discarded = recorded.iter().filter(|partial| {
+                Some(partial.unit) == failure.unit || !results.trusts(&partial.kernel)
+            });
             void.extend(discarded.map(|partial| partial.unit));
         }
         if !void.is_empty() {
@@ -134,24 +134,18 @@ impl CountTask {
 
     /// Returns the CPU kernels to be used: the chosen one first, then those that take over where it
     /// fails.
-    fn kernels(&self) -> CpuKernels {
+    fn kernels(&self) -> Vec<KernelKind> {
         let mut kinds = vec![self.kernel];
         if let (true, Ok(preference)) = (self.fallback, KernelPreference::new(Some(self.kernel))) {
             kinds.extend(
                 preference.for_job(self.decomposition.job()).filter(|kind| *kind != self.kernel),
             );
         }
-        CpuKernels::new(kinds, self.factory.clone(), self.fallback)
+        kinds
     }
 
     /// Starts the workers.
     fn start(&mut self) -> Workers {
-        let (kernels, partial) = (self.kernels(), self.partial());
-        let mut workers =
-            Workers::new(&self.decomposition, self.missing(), kernels, partial, self.pieces);
-        if self.devices.cpu {
-            workers.start_cpu(self.threads);
-        }
         let nodes = self.forecast.as_ref().map(|f| f.nodes(0..self.decomposition.prefixes()));
         let seconds = nodes.map_or(0.0, |nodes| nodes / self.usual_nodes_per_s());
         let cpu_units_per_s = if self.devices.cpu {
@@ -160,10 +154,20 @@ impl CountTask {
             0.0
         };
         let unit_s = seconds * self.threads.get() as f64 / self.completed().units() as f64;
-        let sizing = BatchSizing { cpu_units_per_s, unit_s };
-        workers.start_devices(std::mem::take(&mut self.devices.opened), sizing);
+        let kinds = self.kernels();
+        let mut workers = Workers::new(
+            &self.decomposition,
+            self.missing(),
+            (&kinds, CpuKernels::new(kinds.clone(), self.factory.clone(), self.fallback)),
+            (self.partial(), self.pieces),
+            ExpectedSpeed { cpu_units_per_s, unit_s },
+        );
+        if self.devices.cpu {
+            workers.start_cpu(self.threads);
+        }
+        workers.start_devices(std::mem::take(&mut self.devices.opened));
         if self.devices.discover && seconds > WORTH_DISCOVERY_S {
-            workers.discover_gpus(sizing);
+            workers.discover_gpus();
         }
         workers
     }

@@ -1,6 +1,6 @@
 //! The error of a device. No fault results in a wrong count: a batch is accepted only if all its
-//! accounting checks pass, and is counted elsewhere otherwise. `engine/workers.rs` handles the faults
-//! of a count on this machine, `cluster/worker/executors/device_thread.rs` those of a worker.
+//! accounting checks pass, and is counted elsewhere otherwise. `executor/device_thread.rs` handles
+//! the faults.
 
 use std::time::Duration;
 

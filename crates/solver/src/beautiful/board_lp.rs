@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::csp::Csp;
 use super::orbits::Orbits;
+use super::params;
 use super::propagation::Node;
 use super::search::CancelToken;
 use crate::ilp::Linear as _;
@@ -22,9 +23,8 @@ use nqueens_proof::beautiful::prices;
 
 /// Prices are rounded to integers, scaled so that the largest has this magnitude.
 const SCALE: f64 = (1 << 24) as f64;
-/// The least violation of a diagonal, and the number of rows that are added at once.
+/// The least violation of a diagonal for which a row is added.
 const VIOLATED: f64 = 1e-6;
-const ROWS_AT_ONCE: usize = 50;
 
 /// The LP over all candidates: one for each required constraint, a number within its range on each
 /// level, and at most 1 − t on each other diagonal, where t is maximised.
@@ -294,7 +294,7 @@ impl<'a> BoardLp<'a> {
         let mut violated: Vec<(usize, f64)> =
             excess.filter(|(_, excess)| *excess > VIOLATED).collect();
         violated.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
-        violated.truncate(ROWS_AT_ONCE);
+        violated.truncate(params::DIAGONALS_AT_ONCE);
         for &(number, _) in &violated {
             let diagonal = &mut self.diagonals[number];
             let row = Some(self.simplex.rows());

@@ -2,10 +2,8 @@
 
 use super::bounds::Bounds;
 use super::orbits::Orbits;
+use super::params;
 use nqueens_proof::board::{Piece, Square};
-
-/// The minimum violation of a clique for which a row is added.
-const VIOLATION: f64 = 1e-3;
 
 /// Returns cliques of remaining squares (numbers, ascending) whose values sum to more than 1: at
 /// most `limit`, the most violated first. `values` are the numbers of queens on the orbits.
@@ -46,7 +44,7 @@ pub(super) fn violated(
                     sum += value(other);
                 }
             }
-            if sum > 1.0 + VIOLATION {
+            if sum > 1.0 + params::MIN_CLIQUE_VIOLATION {
                 for &other in &remaining {
                     if !clique.contains(&other)
                         && clique.iter().all(|&member| attacks(member, other))

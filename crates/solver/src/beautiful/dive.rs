@@ -2,25 +2,8 @@
 //! A dive proves nothing.
 
 use super::engine::{Engine, TrialOutcome};
+use super::params;
 use crate::verdict::Unproven;
-
-/// The most nodes of a dive. More nodes rarely find what these do not.
-pub(super) const MAX_DIVE_NODES: u64 = 16_000_000;
-/// The number of levels in the first block of a dive.
-const FIRST_BLOCK: usize = 64;
-/// The least number of searches that use up the nodes of a dive.
-const MIN_SEARCHES_PER_DIVE: u64 = 16;
-/// The most nodes of one search in a dive, ...
-const MAX_SEARCH_NODES: u64 = 50_000;
-/// ... and the most nodes with more squares than this.
-const VERY_WIDE: usize = 3000;
-const VERY_WIDE_SEARCH_NODES: u64 = 1000;
-/// The number of nodes that one LP counts as in a dive.
-const NODES_PER_LP: u64 = 200;
-/// A dive requests more queens than the LP's target on one in this many levels, at random.
-const EXTRA_QUEEN_ODDS: u32 = 8;
-/// The most queens above the LP's target that a dive requests on the first level of a block.
-const MAX_EXTRA_QUEENS: u32 = 4;
 
 /// The outcome of a dive.
 pub(super) enum DiveOutcome {
@@ -46,7 +29,7 @@ impl Request {
     fn weaker(self, step: u32) -> Option<Self> {
         if self.block > 1 {
             Some(Self { block: self.block / 2, ..self })
-        } else if self.extra < MAX_EXTRA_QUEENS {
+        } else if self.extra < params::MAX_EXTRA_QUEENS {
             Some(Self { extra: self.extra + step, ..self })
         } else {
             None
@@ -63,7 +46,7 @@ impl Engine<'_> {
         let mut spent = 0;
         self.dives += 1;
         let mut requests = Vec::new();
-        let mut next = Request { level, block: FIRST_BLOCK, extra: 0 };
+        let mut next = Request { level, block: params::FIRST_BLOCK_LEVELS, extra: 0 };
         loop {
             self.report()?;
             if spent > nodes {
@@ -105,16 +88,16 @@ impl Engine<'_> {
 
     /// Returns the effort so far in nodes: nodes plus the equivalent of all LPs.
     const fn effort(&self) -> u64 {
-        self.nodes + NODES_PER_LP * (self.lps_solved + self.orbit_lp.lps_solved)
+        self.nodes + params::DIVE_NODES_PER_LP * (self.lps_solved + self.orbit_lp.lps_solved)
     }
 
     /// Returns the nodes for one search in a dive of `nodes` nodes.
     fn search_nodes(&self, nodes: u64) -> u64 {
-        let very_wide = self.bounds.squares(self.orbits).len() > VERY_WIDE;
-        (nodes / MIN_SEARCHES_PER_DIVE).min(if very_wide {
-            VERY_WIDE_SEARCH_NODES
+        let very_wide = self.bounds.squares(self.orbits).len() > params::VERY_WIDE_SQUARES;
+        (nodes / params::MIN_SEARCHES_PER_DIVE).min(if very_wide {
+            params::VERY_WIDE_SEARCH_NODES
         } else {
-            MAX_SEARCH_NODES
+            params::MAX_DIVE_SEARCH_NODES
         })
     }
 
@@ -141,7 +124,7 @@ impl Engine<'_> {
                 return Ok(Some((below, false)));
             }
             // The first dive requests the LP's targets; later dives request more on random levels.
-            let chance = self.dives > 1 && self.rng.u32(..EXTRA_QUEEN_ODDS) == 0;
+            let chance = self.dives > 1 && self.rng.u32(..params::EXTRA_QUEEN_ODDS) == 0;
             let target = target + if levels == 0 { extra } else { 0 };
             let target = if chance { target + self.step(below) } else { target };
             if self.bounds.range(below).is_some_and(|range| range.1 < target) {

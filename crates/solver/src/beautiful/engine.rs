@@ -11,12 +11,13 @@
 
 use super::bounds::Bounds;
 use super::csp::Csp;
-use super::dive::{DiveOutcome, MAX_DIVE_NODES};
+use super::dive::DiveOutcome;
 use super::exact::{CheckpointSink, Position, Query, Stage};
 use super::lp_search::NodeLimits;
 use super::lp_witnesses::LpWitnesses;
 use super::orbit_lp::OrbitLp;
 use super::orbits::Orbits;
+use super::params;
 use super::proof_log::{Mark, ProofLog};
 use super::propagation::PropagationQueue;
 use super::resume;
@@ -25,27 +26,6 @@ use super::subtree_task::SubtreeSolver;
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::Unproven;
 use nqueens_proof::beautiful::PartialProof;
-
-/// Nodes for one radius in the search for the first incumbent.
-const RADIUS_NODES: u64 = 3000;
-/// Nodes of the first search of a trial, before anything else is assumed.
-const QUICK_NODES: u64 = 5_000;
-/// With more squares than this, a plain search rarely finishes: dives come first, and then cases.
-const WIDE: usize = 1200;
-/// Nodes of a dive on that many squares, before the first pass multiplies them.
-const WIDE_NODES: u64 = 250_000;
-/// With this many squares a trial is not split into cases, which would take too many LPs.
-const MAX_SQUARES_FOR_CASES: usize = 2000;
-/// The number of cases into which a trial is split, per pass, and the nodes for each at first.
-const CASES: usize = 64;
-const CASE_NODES: u64 = 50_000;
-/// Dives in a pass on more than [`WIDE`] squares.
-const WIDE_DIVES: usize = 4;
-/// The factor by which the nodes grow with each pass.
-const NODES_GROWTH: u64 = 4;
-/// The same factor for a case: beyond its first nodes, a case is settled with the LP, which takes
-/// more nodes.
-const CASE_NODES_GROWTH: u64 = 16;
 
 /// The state of a run of the engine.
 pub(super) struct Engine<'a> {
@@ -76,7 +56,7 @@ pub(super) struct Engine<'a> {
     /// LPs solved by board LPs and by orbit LPs that were replaced.
     pub(super) lps_solved: u64,
     position: Position,
-    /// [`QUICK_NODES`] and [`WIDE`], except in tests.
+    /// [`params::QUICK_NODES`] and [`params::WIDE_SQUARES`], except in tests.
     pub(super) quick: u64,
     pub(super) wide: usize,
     pub(super) limits: NodeLimits,
@@ -141,8 +121,8 @@ impl<'a> Engine<'a> {
             cost: 0,
             lps_solved: 0,
             position: Position::default(),
-            quick: QUICK_NODES,
-            wide: WIDE,
+            quick: params::QUICK_NODES,
+            wide: params::WIDE_SQUARES,
             limits: NodeLimits::default(),
             checkpoint_sink,
             checkpoint_end: Mark::default(),
@@ -262,7 +242,7 @@ impl<'a> Engine<'a> {
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
             let cancel = CancelToken::default();
             let mut search = Search::new(&csp, &cancel, 1);
-            let end = search.run(&root, RADIUS_NODES);
+            let end = search.run(&root, params::RADIUS_NODES);
             self.nodes += search.nodes;
             if let SearchOutcome::Found(candidates) = end {
                 self.set_incumbent(csp.columns(n, &candidates))?;
@@ -391,7 +371,7 @@ impl<'a> Engine<'a> {
             return Ok(TrialOutcome::Refuted);
         }
         let mut wide = self.is_wide();
-        let mut nodes = if wide { WIDE_NODES } else { QUICK_NODES };
+        let mut nodes = if wide { params::WIDE_DIVE_NODES } else { params::QUICK_NODES };
         self.dives = 0;
         if !wide {
             match self.settle(self.quick)? {
@@ -399,17 +379,17 @@ impl<'a> Engine<'a> {
                 settled => return Ok(settled),
             }
         }
-        let in_cases =
-            (self.wide..MAX_SQUARES_FOR_CASES).contains(&self.bounds.squares(self.orbits).len());
+        let in_cases = (self.wide..params::MAX_SQUARES_FOR_CASES)
+            .contains(&self.bounds.squares(self.orbits).len());
         let mut cases = None;
         let mut orbit_search = None;
-        let mut case_nodes = CASE_NODES;
+        let mut case_nodes = params::CASE_NODES;
         for pass in 1..=passes {
-            nodes = nodes.saturating_mul(NODES_GROWTH);
-            let mut dives = if wide { WIDE_DIVES } else { 1 };
+            nodes = nodes.saturating_mul(params::NODES_GROWTH);
+            let mut dives = if wide { params::WIDE_DIVES } else { 1 };
             while dives > 0 {
                 let before = (self.bounds.clone(), self.log.mark());
-                let found = self.dive(level, nodes.min(MAX_DIVE_NODES))?;
+                let found = self.dive(level, nodes.min(params::MAX_DIVE_NODES))?;
                 self.bounds = before.0;
                 self.log.roll_back(before.1);
                 dives -= 1;
@@ -426,10 +406,12 @@ impl<'a> Engine<'a> {
                 match self.settle_cases(
                     &mut cases,
                     level,
-                    pass.saturating_mul(CASES),
+                    pass.saturating_mul(params::CASES),
                     case_nodes,
                 )? {
-                    TrialOutcome::Open => case_nodes = case_nodes.saturating_mul(CASE_NODES_GROWTH),
+                    TrialOutcome::Open => {
+                        case_nodes = case_nodes.saturating_mul(params::CASE_NODES_GROWTH)
+                    }
                     settled => return Ok(settled),
                 }
                 continue;

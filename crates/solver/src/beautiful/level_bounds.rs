@@ -4,12 +4,8 @@ use super::cliques;
 use super::engine::Engine;
 use super::orbit_lp::{LpOutcome, Multipliers};
 use super::orbits::OrbitId;
+use super::params;
 use crate::verdict::Unproven;
-
-/// The most cliques that one point may add.
-const CLIQUES_A_ROUND: usize = 30;
-/// The most rounds of cliques for one bound.
-const ROUNDS: usize = 8;
 
 impl Engine<'_> {
     /// Returns the fewest queens on `level` that the orbit LP can prove, and multipliers that prove
@@ -30,9 +26,14 @@ impl Engine<'_> {
                 }
             };
             let least = self.proven_least(level, objective, &multipliers);
-            if least < enough && rounds < ROUNDS {
+            if least < enough && rounds < params::CLIQUE_ROUNDS {
                 rounds += 1;
-                let cuts = cliques::violated(self.orbits, &self.bounds, &values, CLIQUES_A_ROUND);
+                let cuts = cliques::violated(
+                    self.orbits,
+                    &self.bounds,
+                    &values,
+                    params::CLIQUES_PER_ROUND,
+                );
                 if !cuts.is_empty() {
                     for clique in cuts {
                         self.orbit_lp.add_clique(self.cliques.len(), &clique);

@@ -12,20 +12,10 @@ use super::board_lp::{BoardLp, Implied, LpOutcome};
 use super::csp::Csp;
 use super::orbits::Orbits;
 use super::parallel_search::{SubtreeResult, SubtreeWorker};
+use super::params;
 use super::propagation::{Node, PropagationQueue};
 use super::search::{CancelToken, Search, SearchOutcome, write_number};
 use nqueens_proof::bytes::Writer;
-
-/// The number of nodes that one LP counts as.
-const NODES_PER_LP: u64 = 10_000;
-/// The LP is solved again if it eliminated at least one in this many candidates or filled a
-/// diagonal, ...
-const RESOLVE_SHARE: usize = 10;
-/// ... and at most this often.
-const MOST_ROUNDS: usize = 4;
-/// When branching, the candidates per weight of a constraint are multiplied by this plus the square
-/// of the largest LP value there; the smallest product is chosen.
-const VALUE_OFFSET: f32 = 0.3;
 
 /// The numbers of nodes that are searched without the LP.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +73,7 @@ impl<'a> LpSearch<'a> {
         }
         let mut tree = Vec::new();
         let mut root = root.clone();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..params::MAX_RESOLVES {
             let prices = match self.lp.solve(&root, self.cancel) {
                 LpOutcome::Prices(prices) => prices,
                 LpOutcome::Inconclusive => break,
@@ -111,7 +101,7 @@ impl<'a> LpSearch<'a> {
             if root.state.is_complete() {
                 return SearchOutcome::Found(root.placed);
             }
-            if full.is_empty() && (before - self.lp.open(&root)) * RESOLVE_SHARE < before {
+            if full.is_empty() && (before - self.lp.open(&root)) * params::RESOLVE_SHARE < before {
                 break;
             }
         }
@@ -164,7 +154,7 @@ impl<'a> LpSearch<'a> {
             let most = self.csp.constraints[constraint].iter().map(value).fold(0.0, f32::max);
             (
                 f32::from(choices) / self.search.weights()[constraint]
-                    * (VALUE_OFFSET + most * most),
+                    * (params::LP_VALUE_OFFSET + most * most),
                 constraint,
             )
         };
@@ -191,14 +181,15 @@ impl SubtreeWorker for LpSearch<'_> {
     }
 
     fn task_nodes(&self, _: u64) -> u64 {
-        self.limits.after_lp + NODES_PER_LP
+        self.limits.after_lp + params::LP_SEARCH_NODES_PER_LP
     }
 
     fn search(&mut self, root: &Node, _: u64) -> SubtreeResult {
-        let before = self.search.nodes + NODES_PER_LP * self.lp.lps_solved();
+        let before = self.search.nodes + params::LP_SEARCH_NODES_PER_LP * self.lp.lps_solved();
         let mut holes = Vec::new();
         let end = self.tree(root, &mut holes);
-        let nodes = self.search.nodes + NODES_PER_LP * self.lp.lps_solved() - before;
+        let nodes =
+            self.search.nodes + params::LP_SEARCH_NODES_PER_LP * self.lp.lps_solved() - before;
         match end {
             SearchOutcome::Found(candidates) => SubtreeResult::Found(candidates, nodes),
             SearchOutcome::Refuted(tree) => SubtreeResult::Tree(tree, holes, nodes),

@@ -2,11 +2,10 @@
 
 use super::bounds::Bounds;
 use super::orbits::{OrbitId, Orbits};
+use super::params;
 
 /// The least value that counts as 1.
 pub(super) const ONE: f64 = 1.0 - 1e-6;
-/// The number of points that are kept.
-const MOST_POINTS: usize = 400;
 
 /// Points of the orbit LP seen so far. No LP is solved for what they already show.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +15,7 @@ pub(super) struct LpWitnesses {
 
 impl LpWitnesses {
     pub(super) fn add(&mut self, values: Vec<f64>) {
-        if self.points.len() == MOST_POINTS {
+        if self.points.len() == params::MAX_LP_POINTS {
             self.points.remove(0);
         }
         self.points.push(values);

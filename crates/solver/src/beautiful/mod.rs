@@ -3,6 +3,33 @@
 //! The cost of a square is its distance from the centre in a [`Norm`]. The fingerprint of a
 //! solution is the list of its costs in descending order. A most beautiful solution has the
 //! lexicographically smallest fingerprint.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `exact.rs`, `engine.rs` | the interface; the engine: level by level from the largest cost |
+//! | `orbits.rs` | the orbits of squares under the symmetries of the board, in levels of equal cost |
+//! | `bounds.rs`, `level_bounds.rs` | the bounds proved so far; those on one level, by the orbit LP |
+//! | `orbit_lp.rs`, `cliques.rs`, `lp_witnesses.rs` | the linear relaxation of the number of queens on each orbit; its clique cuts; its feasible points |
+//! | `board_lp.rs`, `lp_search.rs` | the linear relaxation of the whole board, and a search that solves it |
+//! | `dive.rs` | attempts to find a better incumbent |
+//! | `presolve.rs` | elimination of squares before a search |
+//! | `cases.rs` | a trial split by the number of queens on the outermost open levels |
+//! | `csp.rs`, `propagation.rs`, `search.rs` | the constraint satisfaction problem of a trial, unit propagation, and the sequential search |
+//! | `orbit_search.rs`, `parallel_search.rs`, `subtree_task.rs` | long searches in parallel subtrees, here and at remote searchers |
+//! | `proof_log.rs`, `resume.rs` | the certificate while it is written; the checkpoint of a run |
+//! | `params.rs` | the tuned constants |
+//!
+//! **Bounds.** An incumbent gives an upper bound on the number of queens on each level, the orbit LP
+//! a lower bound. Where they meet, the level is fixed. Where they differ, a *trial* assumes that the
+//! level has fewer queens and is decided by a search: a solution is a better incumbent, and a
+//! refutation raises the lower bound.
+//!
+//! **Proof.** Each bound and each refutation is a record in integers that
+//! [`nqueens_proof::beautiful`] checks: multipliers of the orbit LP or of the board LP, or the tree
+//! of a search, whose leaves are refuted by propagation.
+//!
+//! **Remote interface.** A [`SubtreeTask`] has the path to a node of a search; a [`Searcher`] answers
+//! it with the tree below, which is validated before it is used ([`ValidatedAnswer`]).
 
 mod board_lp;
 mod bounds;
@@ -19,6 +46,7 @@ mod orbit_lp;
 mod orbit_search;
 mod orbits;
 mod parallel_search;
+mod params;
 mod presolve;
 mod proof_log;
 mod propagation;

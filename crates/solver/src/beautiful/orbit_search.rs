@@ -9,6 +9,7 @@ use super::exact::Query;
 use super::lp_search::LpSearch;
 use super::orbits::OrbitId;
 use super::parallel_search::{ParallelSearch, SubtreeWorker};
+use super::params;
 use super::propagation::{Node, PropagationQueue};
 use super::search::{CancelToken, Search, SearchOutcome};
 use super::subtree_task::RemoteWorker;
@@ -16,14 +17,6 @@ use crate::progress::Progress;
 use crate::verdict::Unproven;
 use nqueens_proof::Beauty;
 use nqueens_proof::beautiful::Premises;
-
-/// Nodes of a search before it is split into subtrees.
-const SHORT_NODES: u64 = 10_000;
-/// Nodes of a parallel search before remote solvers are used, if there are any.
-const LOCAL_NODES: u64 = 40_000;
-/// Above this number of candidates a search uses no [anchor](Engine::anchor), since it aims at
-/// solutions rather than at refutations.
-const MOST_FOR_ANCHOR: usize = 3000;
 
 impl Engine<'_> {
     /// Searches under the current bounds for `nodes` nodes.
@@ -33,7 +26,8 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(TrialOutcome::Refuted);
         };
-        let anchor = self.anchor().filter(|_| csp.candidates.len() <= MOST_FOR_ANCHOR);
+        let anchor =
+            self.anchor().filter(|_| csp.candidates.len() <= params::MAX_CANDIDATES_FOR_ANCHOR);
         let root = match anchor {
             None => root,
             Some(orbit) => match self.below(&csp, root, orbit) {
@@ -44,15 +38,15 @@ impl Engine<'_> {
                 }
             },
         };
-        let mut end = self.short_search(&csp, &root, nodes.min(SHORT_NODES));
-        if end == SearchOutcome::LimitReached && nodes > SHORT_NODES {
+        let mut end = self.short_search(&csp, &root, nodes.min(params::UNSPLIT_NODES));
+        if end == SearchOutcome::LimitReached && nodes > params::UNSPLIT_NODES {
             let mut parallel = ParallelSearch::new(root, &self.weights);
             let no_lp_nodes = self.limits.other_search;
             end = self.search_in_parallel(
                 &csp,
                 self.premises().as_ref(),
                 &mut parallel,
-                (nodes - SHORT_NODES, no_lp_nodes),
+                (nodes - params::UNSPLIT_NODES, no_lp_nodes),
             )?;
         }
         Ok(match end {
@@ -159,7 +153,8 @@ impl Engine<'_> {
         } else {
             limit
         };
-        let local = if premises.is_some() { no_lp_nodes.min(LOCAL_NODES) } else { no_lp_nodes };
+        let local =
+            if premises.is_some() { no_lp_nodes.min(params::LOCAL_NODES) } else { no_lp_nodes };
         let mut end = SearchOutcome::LimitReached;
         if parallel.nodes() < local {
             end = parallel.continue_on_threads(

@@ -9,11 +9,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::csp::Csp;
+use super::params;
 use super::propagation::Node;
 use super::search::{CancelToken, Search, SearchOutcome, read_number, write_number};
 
-/// Nodes of a subtree for a thread of this machine.
-const SUBTREE_NODES: u64 = 20_000;
 /// The longest time between two calls of the caller's `keep_going`.
 const POLL_EVERY: Duration = Duration::from_millis(25);
 
@@ -65,7 +64,7 @@ impl SubtreeWorker for Search<'_> {
     }
 
     fn task_nodes(&self, _: u64) -> u64 {
-        SUBTREE_NODES
+        params::SUBTREE_NODES
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {

@@ -11,6 +11,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::csp::Csp;
+use super::params;
 use super::propagation::{Conflict, Node, PropagationQueue, State};
 
 /// The outcome of a search.
@@ -49,17 +50,6 @@ impl CancelToken {
         self.0.load(Ordering::Relaxed) > 1
     }
 }
-
-/// The node limit of the first run, and the factor by which it grows at each restart.
-const FIRST_RUN: f64 = 2000.0;
-const RUN_GROWTH: f64 = 1.5;
-/// The factor by which learned weights decay at a restart.
-const RESTART_DECAY: f32 = 0.999;
-/// A conflict this many candidates deeper adds less weight by a factor of e.
-const DEPTH: f32 = 20.0;
-/// The number of nodes after which learned weights decay, and the factor.
-const DECAY_EVERY: u64 = 64;
-const NODE_DECAY: f32 = 0.99;
 
 /// A search on one thread. Weights are kept from one run to the next.
 #[derive(Debug)]
@@ -162,7 +152,7 @@ impl<'a> Search<'a> {
     /// Searches below `root` for about `budget` nodes in all, with restarts.
     pub(super) fn run(&mut self, root: &Node, budget: u64) -> SearchOutcome {
         let end = self.nodes.saturating_add(budget);
-        let mut run = FIRST_RUN;
+        let mut run = params::FIRST_RUN_NODES;
         self.shuffled = true;
         self.height = root.placed.len();
         loop {
@@ -179,8 +169,8 @@ impl<'a> Search<'a> {
             if self.nodes >= end || self.cancel.is_stopped() {
                 return SearchOutcome::LimitReached;
             }
-            self.decay(RESTART_DECAY);
-            run *= RUN_GROWTH;
+            self.decay(params::RESTART_DECAY);
+            run *= params::RUN_GROWTH;
         }
     }
 
@@ -205,7 +195,7 @@ impl<'a> Search<'a> {
         if let Some(constraint) = constraint {
             let constraint = usize::from(constraint);
             let depth = (self.pending.placed.len() - self.height) as f32;
-            self.weights[constraint] += (-depth / DEPTH).exp();
+            self.weights[constraint] += (-depth / params::CONFLICT_DEPTH).exp();
             self.reciprocals[constraint] = self.weights[constraint].recip();
         }
     }
@@ -272,8 +262,8 @@ impl<'a> Search<'a> {
             return false;
         }
         self.nodes += 1;
-        if self.nodes.is_multiple_of(DECAY_EVERY) {
-            self.decay(NODE_DECAY);
+        if self.nodes.is_multiple_of(params::DECAY_EVERY_NODES) {
+            self.decay(params::NODE_DECAY);
         }
         let constraint = if self.probed_constraints > 0 {
             self.best_after_probing(state)

@@ -7,20 +7,13 @@ use super::bounds::Bounds;
 use super::csp::Csp;
 use super::orbits::Orbits;
 use super::parallel_search::{SubtreeResult, SubtreeWorker};
+use super::params;
 use super::propagation::Node;
 use super::search::{CancelToken, Search, SearchOutcome};
 use nqueens_proof::beautiful::{Premises, Subtree};
 
-/// The node limits of the smallest and the largest task. The tree of the largest task fits into a
-/// message of half a MiB.
-const MIN_TASK_NODES: u64 = 20_000;
+/// The node limit of the largest task, whose tree fits into a message of half a MiB.
 const MAX_TASK_NODES: u64 = MOST_NODES;
-/// The nodes of a task are all nodes so far divided by this, within these limits.
-const TASK_SHARE: u64 = 16;
-
-/// The number of constraints that a searcher probes before it branches. Probing keeps the tree
-/// small, which the side that assigned the task has to check.
-const PROBED_CONSTRAINTS: usize = 12;
 
 /// The largest node limit of a task.
 pub const MOST_NODES: u64 = 200_000;
@@ -78,7 +71,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
     fn begin(&mut self, _: &[f32], _: usize) {}
 
     fn task_nodes(&self, so_far: u64) -> u64 {
-        (so_far / TASK_SHARE).clamp(MIN_TASK_NODES, MAX_TASK_NODES)
+        (so_far / params::TASK_SHARE).clamp(params::MIN_TASK_NODES, MAX_TASK_NODES)
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {
@@ -168,7 +161,7 @@ impl Searcher {
         let Ok(root) = csp.root_with(part.queens()) else { return SubtreeAnswer::Tree(Vec::new()) };
         let mut search = Search::new(csp, cancel, 1);
         search.set_weights(weights, root.placed.len());
-        search.probed_constraints = PROBED_CONSTRAINTS;
+        search.probed_constraints = params::PROBED_CONSTRAINTS;
         let (end, _) = search.subtree(&root, (*nodes).min(MOST_NODES));
         let learned = search.weights().to_vec();
         let answer = match end {

@@ -8,16 +8,13 @@
 //! boards after 22 to 24 queens are refuted, with and without components: 1,775,738 and more than 8
 //! million, 124,328 and 2,041,615, 128,798 and more than 8 million.
 
+use super::params;
 use super::residual::Residual;
 use super::width::Width;
 use crate::bitset::BitSet;
 
 /// Cells with a greater LP value count as used.
 const USED: f64 = 1e-6;
-
-/// Minimum number of rows of a block. Smaller ones, such as a row whose queen is integral in the LP
-/// solution, are ignored.
-const SMALLEST: usize = 5;
 
 /// Blocks of rows that are to be filled one after the other, followed by the remaining rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,8 +45,11 @@ impl Components {
             });
             parts.push(part);
         }
-        let mut components: Vec<W::Columns> =
-            parts.into_iter().map(|(rows, _)| rows).filter(|rows| rows.len() >= SMALLEST).collect();
+        let mut components: Vec<W::Columns> = parts
+            .into_iter()
+            .map(|(rows, _)| rows)
+            .filter(|rows| rows.len() >= params::SMALLEST_COMPONENT_ROWS)
+            .collect();
         components
             .sort_by_key(|rows| rows.iter().map(|row| board.remaining(row).len()).sum::<usize>());
         components.pop();

@@ -45,6 +45,9 @@ const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 /// Returns the number of a query and its outcome, or `None` if all are refuted or, for
 /// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event`
 /// breaks.
+///
+/// # Panics
+/// If a solver panics.
 pub(super) fn run_queries(
     queries: &[PrefixQuery<'_>],
     wanted: Wanted,
@@ -60,6 +63,7 @@ pub(super) fn run_queries(
         for solver in solvers.iter_mut().take(queries.len()) {
             let (next, last, sender) = (&next, &last, sender.clone());
             scope.spawn(move || {
+                let _guard = StopOnPanic(control);
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let task = Task::new(control, number, last);
@@ -107,6 +111,17 @@ pub(super) fn run_queries(
         }
     });
     found
+}
+
+/// Stops all queries if its thread panics; the scope of the threads then propagates the panic.
+struct StopOnPanic<'a>(&'a Control);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
 }
 
 /// State shared by the threads of a run: the stop flag and the work counters.

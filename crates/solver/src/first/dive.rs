@@ -10,20 +10,11 @@ use fastrand::Rng;
 
 use super::components::Components;
 use super::concurrent_queries::Task;
+use super::params;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::Width;
 use super::window::{self, Search};
-
-/// Nodes of the shortest dive.
-const SHORTEST: u64 = 500;
-
-/// Random noise added to the LP value of a cell, which is from 0 to 1. Measured on n = 71, 85 and
-/// 101: better than 0.1 and 2.
-const NOISE: f64 = 0.5;
-
-/// Sizes of lines are multiplied by a random factor from 1 to 1 plus this.
-const ROWS_NOISE: f64 = 0.1;
 
 /// Looks for a completion of `board`, which is open, with at most `nodes` nodes. `lp_values` is the
 /// LP value of each cell, by row × n + column. Updates `weights`; fills the blocks in `components`
@@ -55,7 +46,7 @@ impl Search for Dives<'_> {
         let mut dives = 0;
         while self.nodes > 0 && !self.task.is_stopped() {
             dives += 1;
-            let length = self.nodes.min(SHORTEST * luby(dives));
+            let length = self.nodes.min(params::SHORTEST_DIVE_NODES * luby(dives));
             let Self { lp_values, components, .. } = self;
             let mut dive = Dive {
                 lp_values,
@@ -116,14 +107,14 @@ impl Dive<'_> {
             return None;
         }
         self.left -= 1;
-        let noise = || 1.0 + ROWS_NOISE * self.random.f64();
+        let noise = || 1.0 + params::DIVE_SIZE_NOISE * self.random.f64();
         let branch = self.weights.choose(board, branch, self.components, noise);
         let (n, corner) = (board.n(), board.corner());
         let mut cells: Vec<(f64, usize, usize)> = board
             .cells(branch)
             .map(|(row, column)| {
                 let lp_values = self.lp_values[(corner.row + row) * n + corner.col + column];
-                (lp_values + NOISE * self.random.f64(), row, column)
+                (lp_values + params::DIVE_NOISE * self.random.f64(), row, column)
             })
             .collect();
         cells.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 
 use super::LARGEST;
 use super::concurrent_queries::{Control, Event, PrefixQuery, Wanted, run_queries};
+use super::params;
 use super::query::{QueryOutcome, QuerySolver, query_solver};
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::{Answer, Unproven, Verdict};
@@ -179,9 +180,6 @@ enum Decision {
     Open,
 }
 
-/// LP limit of the shortest queries about a prefix that was not settled by its first query.
-const SHORT: u64 = 16;
-
 impl Run<'_> {
     /// Runs to completion. Breaks if the run was stopped.
     fn run(&mut self) -> ControlFlow<()> {
@@ -291,11 +289,15 @@ impl Run<'_> {
     /// so all of them are tried in turn with increasing work: one long query, many short ones in
     /// other orders, and queries about more rows.
     fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
-        let mut lp_limit = self.last_lp_limit.get(&prefix.len()).copied().unwrap_or(SHORT);
+        let mut lp_limit =
+            self.last_lp_limit.get(&prefix.len()).copied().unwrap_or(params::SHORT_QUERY_LPS);
         let mut attempt = 0;
         loop {
             let before = self.control.work();
-            let short = std::iter::repeat_n(SHORT, (lp_limit / SHORT) as usize / 2);
+            let short = std::iter::repeat_n(
+                params::SHORT_QUERY_LPS,
+                (lp_limit / params::SHORT_QUERY_LPS) as usize / 2,
+            );
             let mut query = |lp_limit| {
                 attempt += 1;
                 PrefixQuery { prefix, lp_limit, attempt }

@@ -14,11 +14,22 @@
 //! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
 //! | `relaxation.rs` | the linear relaxations whose duals propose the multipliers, with column generation |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
+//! | `params.rs` | the tuned constants |
 //! | `resume.rs` | the refutations of a run, stored for a later run |
 //! | `sizes.rs` | number of remaining cells of each column |
 //! | `weights.rs` | failure weights of rows and columns, for branching |
 //! | `width.rs` | word widths of the sets of columns and diagonals, by board size |
 //! | `window.rs` | the open part of a board in narrower words |
+//!
+//! **Search.** A query asks for a completion of a prefix, the queens of the first rows. The longest
+//! part of the greedy prefix that has a completion is found by bisection, and the remaining rows are
+//! decided one by one from their free columns, left to right (OEIS A141843).
+//!
+//! **Proof.** A refutation is integer multipliers of rows, columns and diagonals, possibly below
+//! decided and eliminated cells, which [`nqueens_proof`] adds up; see its module for the format.
+//!
+//! **Remote interface.** A [`PrefixQuery`] is a query for another machine; its answer is a
+//! [`QueryOutcome`], and a refutation is checked before it is used.
 //!
 //! Why knapsacks help: the antidiagonals r + c used by a completion are distinct, as many as there
 //! are open rows, and their sum is the sum of the open rows and columns. The same holds for the
@@ -33,6 +44,7 @@ mod dual_bound;
 mod knapsack;
 mod lexicographic;
 mod limited_search;
+mod params;
 mod probing;
 mod query;
 mod relaxation;

@@ -12,25 +12,12 @@ use std::sync::Arc;
 
 use super::concurrent_queries::Task;
 use super::dual_bound::DualBound;
+use super::params;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Residual, State};
 use super::width::Width;
 use crate::bitset::BitSet;
 use nqueens_proof::first::{Multipliers, Refutation};
-
-/// Above this optimum of the assignment relaxation the knapsacks refute nothing. Measured on n = 58
-/// and 62: below 0.05 they nearly always do, above 0.09 they never did.
-pub(super) const PROMISING: f64 = 0.08;
-
-/// Number of eliminated cells after which the LPs are solved again.
-const ELIMINATIONS_PER_SOLVE: usize = 8;
-
-/// Number of consecutive cells that survive after which probing ends: before the first elimination,
-/// and after one.
-const PATIENCE: [usize; 2] = [20, 150];
-
-/// Number of recent multipliers that are tried on a cell before the LPs.
-const RECENT: usize = 8;
 
 /// An eliminated cell, with the multipliers that refute the board with a queen there.
 #[derive(Clone, Debug)]
@@ -53,7 +40,12 @@ pub(super) struct Eliminations<W: Width> {
 
 impl<W: Width> Default for Eliminations<W> {
     fn default() -> Self {
-        Self { cells: Vec::new(), tried: W::NO_ROWS, patience: PATIENCE[0], lp_probes: 0 }
+        Self {
+            cells: Vec::new(),
+            tried: W::NO_ROWS,
+            patience: params::PROBING_PATIENCE[0],
+            lp_probes: 0,
+        }
     }
 }
 
@@ -126,7 +118,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         while let Some(cells) = self.cells_by_reduced_cost() {
             let mut eliminations = 0;
             for (row, column) in cells {
-                if eliminations == ELIMINATIONS_PER_SOLVE {
+                if eliminations == params::ELIMINATIONS_PER_SOLVE {
                     break;
                 }
                 if self.task.is_stopped() || !self.eliminated.can_continue(squares) {
@@ -143,13 +135,13 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
                             State::Open(_) => {}
                             other => return other,
                         }
-                        self.eliminated.patience = PATIENCE[1];
+                        self.eliminated.patience = params::PROBING_PATIENCE[1];
                         eliminations += 1;
                     }
                     None => self.eliminated.patience -= 1,
                 }
             }
-            if eliminations < ELIMINATIONS_PER_SOLVE {
+            if eliminations < params::ELIMINATIONS_PER_SOLVE {
                 self.eliminated.patience = 0;
             }
         }
@@ -165,7 +157,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         }
         let multipliers = self.assignment.multipliers(self.board, self.task)?;
         let (dual_bound, slack) = DualBound::new(self.board, &multipliers, self.master.knapsack())?;
-        if slack.left == 0 || self.assignment.objective() >= PROMISING {
+        if slack.left == 0 || self.assignment.objective() >= params::PROMISING_OPTIMUM {
             return None;
         }
         let mut affordable = *self.board;
@@ -211,7 +203,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
             }
         };
         recent.push_front(Arc::clone(&multipliers));
-        recent.truncate(RECENT);
+        recent.truncate(params::RECENT_MULTIPLIERS);
         Some(multipliers)
     }
 
@@ -220,7 +212,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         if self.master.price(board, &multipliers).is_none() {
             return Some(multipliers);
         }
-        let promising = self.assignment.objective() < PROMISING;
+        let promising = self.assignment.objective() < params::PROMISING_OPTIMUM;
         promising.then(|| self.master.refute(board, board.used(self.lp_rows), self.task))?
     }
 

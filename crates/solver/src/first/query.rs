@@ -10,7 +10,8 @@ use super::concurrent_queries::{PrefixQuery, Task};
 use super::dive::dive;
 use super::dual_bound::DualBound;
 use super::limited_search::{LimitedOutcome, limited};
-use super::probing::{Eliminations, PROMISING, Probing};
+use super::params;
+use super::probing::{Eliminations, Probing};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -18,14 +19,6 @@ use super::width::{Width, Width64x64, Width128x128};
 use crate::bitset::BitSet;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::{Line, Multipliers, Refutation};
-
-/// Nodes of a limited search before LPs are solved instead. Measured on n = 44, 50, 62, 70, 74:
-/// 1000 is about the same, 300 worse.
-const LIMITED: u64 = 3000;
-
-/// Queries with at least this LP limit are searched under their first dual bound before they
-/// branch.
-const LONG: u64 = 32;
 
 /// Returns the nodes of that search per LP of the query's limit. On boards of odd size, where the
 /// first dual bound leaves hardly any slack, one long search, which learns the weights of the rows,
@@ -104,42 +97,12 @@ pub(super) struct LocalSolver<W: Width> {
     eliminated: Vec<(Vec<usize>, Eliminations<W>)>,
 }
 
-/// Queries with at least this LP limit eliminate cells first. Measured with 16, 64 and 128, in s:
-/// n = 44 2.8, 3.3, 4.6; n = 60 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
-const ELIMINATING: u64 = 128;
-
-/// Maximum number of cells probed by LPs, per LP of the query's limit: enough for elimination to
-/// finish. n = 58, first 21 queens: six dives of 2 million nodes found no completion after 128
-/// cells, each found one after 256 or more.
-const MAX_PROBES_PER_LP: u64 = 4;
-
-/// Maximum number of rows that a query decides beyond the board of the LPs; with more, the LPs are
-/// rebuilt. Measured on n = 44, 60, 62, 72: 3 is a little better than 0 and 6.
-const MAX_ROWS_BEYOND: usize = 3;
-
 /// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first
 /// dual bound leaves hardly any slack, and dives find nearly all completions; on boards of even
 /// size they find some.
 const fn diving(n: usize) -> u64 {
     if n.is_multiple_of(2) { 200 } else { 2000 }
 }
-
-/// A board after elimination counts as tight if the optimum of the assignment relaxation is below
-/// this; it is then searched for longer. For n = 58 the optimum falls from 0.055 to 0.03 and then
-/// to 0.
-const TIGHT: f64 = 0.04;
-
-/// Nodes of the dives and of the long search of a tight board, per LP of the query's limit.
-/// Measured on n = 58, three seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and
-/// 10,000.
-const IF_TIGHT: [u64; 2] = [10_000, 40_000];
-
-/// Random noise added to the LP values of cells, which are from 0 to 1, in all orders but the
-/// default one. Measured on n = 58: better than 0.15 and 0.6.
-const NOISE: f64 = 0.3;
-
-/// Number of multipliers that are kept.
-const MAX_PROVED: usize = 8;
 
 /// The linear relaxations of a board that is common to several queries.
 struct Relaxations<W: Width> {
@@ -169,13 +132,17 @@ impl Limits {
 
     /// Creates the limits for a query with `lp_limit` LPs on the board of size `n`.
     const fn new(n: usize, lp_limit: u64) -> Self {
-        let searching = if lp_limit >= LONG { lp_limit.saturating_mul(searching(n)) } else { 0 };
+        let searching = if lp_limit >= params::LONG_QUERY_LPS {
+            lp_limit.saturating_mul(searching(n))
+        } else {
+            0
+        };
         Self { lps: lp_limit, diving: lp_limit.saturating_mul(diving(n)), searching, if_tight: 0 }
     }
 
     /// Raises the limits of the searches for a tight board whose query has this LP limit.
     fn search_long(&mut self, lp_limit: u64) {
-        let [diving, searching] = IF_TIGHT;
+        let [diving, searching] = params::TIGHT_NODES_PER_LP;
         self.diving = self.diving.max(lp_limit.saturating_mul(diving));
         self.searching = self.searching.max(lp_limit.saturating_mul(searching));
     }
@@ -192,7 +159,7 @@ struct CompletionSearch<'c, W: Width> {
     /// The components in the last LP solution.
     components: Components,
     random: Rng,
-    /// [`NOISE`], or 0.
+    /// [`params::BRANCHING_NOISE`], or 0.
     noise: f64,
     /// True to branch on the first open row instead of the smallest line.
     in_order: bool,
@@ -210,7 +177,8 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         // Queries that differ in the last row share the LPs of the board without it.
         let shared = &prefix[..prefix.len().saturating_sub(1)];
         let is_usable = |lps: &Relaxations<W>| {
-            shared.starts_with(&lps.prefix) && shared.len() - lps.prefix.len() <= MAX_ROWS_BEYOND
+            shared.starts_with(&lps.prefix)
+                && shared.len() - lps.prefix.len() <= params::MAX_ROWS_BEYOND
         };
         if !self.relaxations.as_ref().is_some_and(is_usable) {
             let mut lp_board = self.board(shared);
@@ -225,7 +193,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             });
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
-        let noise = if attempt > 0 { NOISE } else { 0.0 };
+        let noise = if attempt > 0 { params::BRANCHING_NOISE } else { 0.0 };
         let mut search = CompletionSearch {
             n: self.n,
             task,
@@ -243,8 +211,10 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         }
         let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
         let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| eliminated);
-        let more = lp_limit >= ELIMINATING
-            && own.is_none_or(|own| own.can_continue(lp_limit.saturating_mul(MAX_PROBES_PER_LP)));
+        let more = lp_limit >= params::ELIMINATING_QUERY_LPS
+            && own.is_none_or(|own| {
+                own.can_continue(lp_limit.saturating_mul(params::MAX_PROBES_PER_LP))
+            });
         if !more && known.is_none() {
             return search.search(board, branch);
         }
@@ -261,7 +231,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             &mut board,
             known.map(|(_, eliminated)| eliminated),
             own,
-            more.then_some(lp_limit.saturating_mul(MAX_PROBES_PER_LP)),
+            more.then_some(lp_limit.saturating_mul(params::MAX_PROBES_PER_LP)),
         );
         search.in_order = false;
         search.left.if_tight = lp_limit;
@@ -357,7 +327,12 @@ impl<W: Width> CompletionSearch<'_, W> {
             return QueryOutcome::Stopped;
         }
         if board.has_dual_bound() {
-            match limited(&board, LIMITED, (self.weights, &self.components), self.task) {
+            match limited(
+                &board,
+                params::LIMITED_SEARCH_NODES,
+                (self.weights, &self.components),
+                self.task,
+            ) {
                 LimitedOutcome::Refuted => {
                     let search = Refutation::search_by_weight(&self.components.rows(), &[]);
                     return QueryOutcome::Refuted(search);
@@ -386,14 +361,14 @@ impl<W: Width> CompletionSearch<'_, W> {
             State::Full => return QueryOutcome::Completed(board.solution()),
             State::Open(line) => branch = line,
         }
-        let promising = self.relaxations.assignment.objective() < PROMISING;
+        let promising = self.relaxations.assignment.objective() < params::PROMISING_OPTIMUM;
         let used = board.used(self.relaxations.rows);
         let knapsack =
             promising.then(|| self.relaxations.master.refute(&board, used, self.task)).flatten();
         if let Some(knapsack) = knapsack {
             let then = Refutation::dual_bound(&knapsack, true, &Refutation::search());
             self.proved.push_back(knapsack);
-            if self.proved.len() > MAX_PROVED {
+            if self.proved.len() > params::MAX_MULTIPLIERS {
                 self.proved.pop_front();
             }
             return QueryOutcome::Refuted(refuted(&then));
@@ -401,7 +376,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         let lp_values = self.lp_values(&board);
         self.components = Components::new(&board, &lp_values);
         let lp_limits = std::mem::take(&mut self.left.if_tight);
-        if self.relaxations.assignment.objective() < TIGHT {
+        if self.relaxations.assignment.objective() < params::TIGHT_OPTIMUM {
             self.left.search_long(lp_limits);
         }
         let nodes = std::mem::take(&mut self.left.diving);

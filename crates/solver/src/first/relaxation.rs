@@ -11,6 +11,7 @@
 use super::concurrent_queries::Task;
 use super::dual_bound::{heaviest, repaired};
 use super::knapsack::Knapsack;
+use super::params;
 use super::residual::Residual;
 use super::width::Width;
 use crate::bitset::BitSet;
@@ -21,9 +22,6 @@ use nqueens_proof::first::Multipliers;
 
 /// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
 const SCALE: f64 = (1 << 20) as f64;
-
-/// Maximum number of rounds of column generation.
-const ROUNDS: usize = 60;
 
 /// Objective values of the master and reduced costs of its sets below this count as 0.
 const TOLERANCE: f64 = 1e-7;
@@ -248,7 +246,7 @@ impl<W: Width> Master<W> {
                 );
             }
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..params::COLUMN_GENERATION_ROUNDS {
             let termination = self.frame.solve(task);
             if !matches!(termination, Termination::Optimal)
                 || self.frame.simplex.objective() < TOLERANCE

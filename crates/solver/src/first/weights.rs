@@ -7,12 +7,10 @@
 //! fifths of the time.
 
 use super::components::Components;
+use super::params;
 use super::residual::{Branch, Residual};
 use super::width::Width;
 use crate::bitset::BitSet;
-
-/// Number of failures after which the weights are halved, so that old failures count little.
-const HALVING: u32 = 20_000;
 
 /// A weight of at least 1 for each row and column. The reciprocals are stored, as factors for the
 /// sizes.
@@ -38,7 +36,7 @@ impl Weights {
         };
         *share /= 1.0 + *share;
         self.failures += 1;
-        if self.failures == HALVING {
+        if self.failures == params::FAILURES_PER_HALVING {
             self.failures = 0;
             // The weight w becomes (w + 1) / 2.
             self.rows
@@ -118,10 +116,13 @@ mod tests {
             Branch::Diagonal(1),
             "forced lines come first"
         );
-        for _ in 0..2 * HALVING {
+        for _ in 0..2 * params::FAILURES_PER_HALVING {
             weights.learn(&without_row);
         }
-        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "old failures have little weight");
+        assert!(
+            weights.rows[2] > 0.5 / f64::from(params::FAILURES_PER_HALVING),
+            "old failures have little weight"
+        );
 
         let mut without_column = Residual::<Width64x64>::new(4, &[]);
         for row in 0..4 {

@@ -1,15 +1,13 @@
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::cpu_thread::CpuThread;
-use super::device_thread::count_on_device;
 use super::*;
 use crate::board::{Piece, Problem};
 use crate::cluster::campaign::{Assignment, SubRangeSet};
-use crate::decomposition::{Job, Scheme};
-use crate::engine::KernelPreference;
+use crate::decomposition::{Decomposition, Job, Prefix, Scheme, SymmetryCase};
+use crate::executor::{CpuThread, DeviceThread, KernelFactory, KernelPreference};
 use crate::kernel::gpu::{DeviceKernel, Mirror, Shape};
-use crate::kernel::{KernelKind, count_range};
+use crate::kernel::{Kernel, KernelKind, count_range};
 
 struct Scratch(PathBuf);
 
@@ -19,8 +17,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Creates a context without threads; `cpu_counts` sets whether the CPU may count.
-fn context(name: &str, cpu_counts: bool) -> (Context, Scratch) {
+/// Creates a source without threads; `cpu_counts` sets whether the CPU may count.
+fn leased_units(name: &str, cpu_counts: bool) -> (LeasedUnits, Scratch) {
     let folder =
         std::env::temp_dir().join(format!("nqueens-executors-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -28,7 +26,7 @@ fn context(name: &str, cpu_counts: bool) -> (Context, Scratch) {
     let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
     let queue = Arc::new(WorkQueue::new(preference, 1, cpu_counts));
     let outbox = Arc::new(Outbox::open(&folder.join("outbox.db")).expect("opens"));
-    (Context { queue, outbox }, Scratch(folder))
+    (LeasedUnits { queue, outbox }, Scratch(folder))
 }
 
 /// Returns leases of whole units, of whole mirror images and of some sub-ranges of mirror
@@ -74,9 +72,9 @@ fn assign(queue: &WorkQueue, leases: &[(Assignment, Arc<Decomposition>)]) -> usi
 }
 
 /// Waits for `count` results and returns them.
-fn results(context: &Context, count: usize) -> Vec<(u64, v1::Result)> {
+fn results(source: &LeasedUnits, count: usize) -> Vec<(u64, v1::Result)> {
     for _ in 0..60_000 {
-        let batch = context.outbox.batch(1000, 1 << 20);
+        let batch = source.outbox.batch(1000, 1 << 20);
         if batch.len() == count {
             return batch;
         }
@@ -86,8 +84,8 @@ fn results(context: &Context, count: usize) -> Vec<(u64, v1::Result)> {
 }
 
 /// Waits for `count` results and compares them with the counts of the reference kernel.
-fn check_results(context: &Context, count: usize) {
-    let results = results(context, count);
+fn check_results(source: &LeasedUnits, count: usize) {
+    let results = results(source, count);
     let leases = leases();
     let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
     for (_, result) in results {
@@ -95,7 +93,14 @@ fn check_results(context: &Context, count: usize) {
             leases.iter().find(|(lease, _)| lease.attempt == result.attempt).expect("asked for");
         let result = messages::unit_result(result, ("w", "o"), "0").expect("well-formed");
         let unit = LeasedUnit { lease: Arc::new(lease.clone()), unit: result.unit.unit };
-        let ranges = sub_ranges(decomposition, &unit);
+        let batch = Batch {
+            job: lease.job,
+            decomposition: Arc::clone(decomposition),
+            kernels: Arc::default(),
+            units: vec![unit.clone()],
+        };
+        let by = Counter::Cpu(KernelKind::Reference);
+        let ranges = source.begin(&batch, &unit, &by).ranges();
         let whole = || decomposition.sub_ranges(result.unit.unit).len();
         assert_eq!(
             ranges.len(),
@@ -112,48 +117,115 @@ fn check_results(context: &Context, count: usize) {
     }
 }
 
+fn kernels(factory: KernelFactory) -> CpuKernels {
+    CpuKernels::new(vec![KernelKind::Scalar, KernelKind::Generic], factory, true)
+}
+
 #[test]
 fn a_cpu_thread_counts_exactly_the_sub_ranges_of_a_lease() {
-    let (context, _scratch) = context("cpu", true);
-    let count = assign(&context.queue, &leases());
-    let mut thread = CpuThread::new(&context, "cpu, a\u{e9}b\n");
-    while context.outbox.len() < count {
-        let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
-        thread.count_or_fail(&batch, kind).expect("counts");
+    let (source, _scratch) = leased_units("cpu", true);
+    let count = assign(&source.queue, &leases());
+    let kernels = kernels(KernelFactory::default());
+    let mut thread = CpuThread::new(&source, &kernels, PieceSize::Timed);
+    while source.outbox.len() < count {
+        thread.count(&source.take_for_cpu().expect("a unit"));
     }
-    check_results(&context, count);
-    let devices = context.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
-    assert!(devices.into_iter().all(|device| device == "cpu, ab"));
+    check_results(&source, count);
+    let devices = source.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
+    assert!(devices.into_iter().all(|device| device.starts_with("cpu, ")));
 }
 
 #[test]
 fn a_busy_thread_makes_spot_checks_between_sub_ranges() {
-    let (context, _scratch) = context("between", true);
+    let (source, _scratch) = leased_units("between", true);
     let (whole, spots): (Vec<_>, Vec<_>) =
         leases().into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
-    assign(&context.queue, &whole);
-    let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
-    assign(&context.queue, &spots);
-    CpuThread::new(&context, "cpu").count_or_fail(&batch, kind).expect("counts");
-    let results = results(&context, 4);
+    assign(&source.queue, &whole);
+    let batch = source.take_for_cpu().expect("a unit");
+    assign(&source.queue, &spots);
+    let kernels = kernels(KernelFactory::default());
+    CpuThread::new(&source, &kernels, PieceSize::Timed).count(&batch);
+    let results = results(&source, 4);
     let attempts: Vec<u64> = results.into_iter().map(|(_, result)| result.attempt).collect();
     assert_eq!(attempts, [3, 3, 4, batch.units[0].lease.attempt]);
-    assert!(context.queue.take_spot_for_cpu().is_none());
+    assert!(source.take_between().is_none());
 }
 
 #[test]
 fn a_device_counts_exactly_the_sub_ranges_of_a_lease() {
-    let (context, _scratch) = context("device", false);
-    let device = DeviceStatus { id: "mirror-0".into(), name: String::new(), fault: None };
-    context.queue.add_devices([device]);
-    let count = assign(&context.queue, &leases());
+    let (source, _scratch) = leased_units("device", false);
+    let mut devices = [DeviceLabel { number: 7, id: "mirror-0".into(), name: String::new() }];
+    source.add_devices(&mut devices);
+    let [device] = devices;
+    assert_eq!(device.number, 0);
+    let count = assign(&source.queue, &leases());
     let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
     let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
     std::thread::scope(|scope| {
-        let counting =
-            scope.spawn(|| count_on_device(&context, "mirror-0", &mut kernel, 0, &mut None));
-        check_results(&context, count);
-        context.queue.stop();
+        let counting = scope.spawn(|| DeviceThread::new(&source, device).work(&mut kernel));
+        check_results(&source, count);
+        source.stop();
         assert_eq!(counting.join().expect("no panic"), Ok(()));
     });
+}
+
+/// Returns a factory whose scalar kernels panic in their first use.
+fn panicking_once() -> KernelFactory {
+    let used = Arc::new(AtomicBool::new(false));
+    KernelFactory::new(move |kind, piece| {
+        let kernel = kind.build(piece)?;
+        let panics = kind == KernelKind::Scalar && !used.swap(true, Ordering::Relaxed);
+        Ok(if panics { Box::new(Panicking) } else { kernel })
+    })
+}
+
+struct Panicking;
+
+impl Kernel for Panicking {
+    fn count(&mut self, _: &SymmetryCase, _: &[Prefix], _: &mut Parts) -> Result<(), TallyError> {
+        panic!("on purpose")
+    }
+}
+
+#[test]
+fn a_unit_that_a_kernel_panics_on_is_counted_here_and_not_reported_as_failed() {
+    let (source, _scratch) = leased_units("panic", true);
+    let count = assign(&source.queue, &leases()[..1]);
+    let kernels = kernels(panicking_once());
+    let mut thread = CpuThread::new(&source, &kernels, PieceSize::Timed);
+    while source.outbox.len() < count {
+        thread.count(&source.take_for_cpu().expect("a unit"));
+    }
+    check_results(&source, count);
+    assert_eq!((source.queue.next_failed(), source.queue.broken()), (None, None));
+    let results = source.outbox.batch(1000, 1 << 20).into_iter();
+    let others: Vec<u64> = results
+        .filter(|(_, result)| result.kernel != "scalar")
+        .map(|(_, result)| result.unit)
+        .collect();
+    assert_eq!(others, [0], "the unit that the scalar kernel failed on");
+}
+
+#[test]
+fn results_of_a_machine_that_miscounts_do_not_leave_it() {
+    let (source, _scratch) = leased_units("wrong", true);
+    assign(&source.queue, &leases()[..1]);
+    // The first kernel counts a unit; those for the test panic.
+    let made = Arc::new(AtomicBool::new(false));
+    let factory = KernelFactory::new(move |kind, piece| {
+        let first = !made.swap(true, Ordering::Relaxed);
+        Ok(if first { kind.build(piece)? } else { Box::new(Panicking) })
+    });
+    let kernels = kernels(factory);
+    let mut thread = CpuThread::new(&source, &kernels, PieceSize::Timed);
+    thread.count(&source.take_for_cpu().expect("a unit"));
+    assert_eq!(source.outbox.len(), 1);
+    thread.test(KernelKind::Scalar, &[KernelKind::Scalar]);
+    assert_eq!(source.outbox.len(), 0);
+    assert!(source.queue.broken().is_some_and(|why| why.contains("it panicked")));
+    assert!(source.is_stopped() && source.take_for_cpu().is_none());
+    // Another thread finishes its unit a moment later.
+    let result = v1::Result::default();
+    source.outbox.put(result);
+    assert_eq!(source.outbox.len(), 0);
 }

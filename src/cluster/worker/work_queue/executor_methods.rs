@@ -12,19 +12,19 @@ use super::{Batch, DeviceStatus, FailedUnit, LeasedUnit, WorkQueue};
 use crate::cluster::campaign::UnitId;
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::JobHash;
+use crate::executor::Counter;
 use crate::kernel::KernelKind;
 
 impl WorkQueue {
-    /// Waits for a unit for a CPU thread, and returns it with the kernel to use. Returns `None` if
-    /// the thread is to end.
-    pub(in crate::cluster::worker) fn take_for_cpu(&self) -> Option<(Batch, KernelKind)> {
+    /// Waits for a unit for a CPU thread. Returns `None` if the thread is to end.
+    pub(in crate::cluster::worker) fn take_for_cpu(&self) -> Option<Batch> {
         self.wait_for(|state| self.next_for_cpu(state, |_| true))
     }
 
     /// Returns a waiting unit of which only some sub-ranges are to be counted, if there is one. A
     /// CPU thread counts it in the middle of another unit: a new owner may be granted no further
     /// leases until its results are checked.
-    pub(in crate::cluster::worker) fn take_spot_for_cpu(&self) -> Option<(Batch, KernelKind)> {
+    pub(in crate::cluster::worker) fn take_spot_for_cpu(&self) -> Option<Batch> {
         let found = self.next_for_cpu(&mut self.state(), LeaseEntry::is_spot);
         if found.is_some() {
             self.changes.send_replace(());
@@ -36,22 +36,25 @@ impl WorkQueue {
         &self,
         state: &mut QueueState,
         may: impl Fn(&LeaseEntry) -> bool,
-    ) -> Option<(Batch, KernelKind)> {
+    ) -> Option<Batch> {
         if !state.cpu_counts || state.stopped {
             return None;
         }
-        let (attempt, kind) = state.recounts_first().find_map(|(attempt, entry)| {
+        let (attempt, kernels) = state.recounts_first().find_map(|(attempt, entry)| {
             if entry.waiting.is_empty() || !may(entry) {
                 return None;
             }
             let job = entry.decomposition.as_ref()?.job();
-            let kind = self.preference.pick(job, entry.assignment.not_kernel.as_deref())?;
-            Some((attempt, kind))
+            let not_kernel = entry.assignment.not_kernel.as_deref();
+            let kernels = self.preference.for_job(job);
+            let kernels: Arc<[KernelKind]> =
+                kernels.filter(|kind| not_kernel != Some(kind.name())).collect();
+            (!kernels.is_empty()).then_some((attempt, kernels))
         })?;
         let entry = state.entries.get_mut(&attempt)?;
         let unit = entry.waiting.pop_front()?;
         entry.counting.insert(unit);
-        Some((batch(entry, vec![entry.leased(unit)])?, kind))
+        batch(entry, kernels, vec![entry.leased(unit)])
     }
 
     /// Waits for units for device number `device` and returns them, or `None` if the thread is to
@@ -93,7 +96,7 @@ impl WorkQueue {
                     units.push(entry.leased(unit));
                 }
             }
-            batch(state.entries.get(entries.first()?)?, units)
+            batch(state.entries.get(entries.first()?)?, Arc::default(), units)
         })
     }
 
@@ -123,14 +126,8 @@ impl WorkQueue {
         }
     }
 
-    /// Records that the units of a batch were counted in `elapsed_s` seconds, by device number `by`
-    /// or by a CPU thread.
-    pub(in crate::cluster::worker) fn finish(
-        &self,
-        batch: &Batch,
-        by: Option<usize>,
-        elapsed_s: f64,
-    ) {
+    /// Records that the units of a batch were counted in `elapsed_s` seconds.
+    pub(in crate::cluster::worker) fn finish(&self, batch: &Batch, by: &Counter, elapsed_s: f64) {
         self.change(|state| {
             for LeasedUnit { lease, unit } in &batch.units {
                 if let Some(entry) = state.entries.get_mut(&lease.attempt)
@@ -140,18 +137,22 @@ impl WorkQueue {
                 }
             }
             let count = batch.units.len() as u64;
-            if batch.mirrored {
+            if batch.units.iter().all(|unit| unit.lease.mirrored) {
                 state.counted.recounts += count;
             } else {
                 state.counted.units += count;
             }
             // Neither a CPU kernel other than the preferred one nor partial units say anything
             // about the usual rate.
-            if batch.is_whole() && (by.is_some() || batch.not_kernel.is_none()) {
+            let is_usual = |LeasedUnit { lease, .. }: &LeasedUnit| {
+                let is_preferred = lease.not_kernel.is_none() || by.device_number().is_some();
+                is_preferred && lease.sub_ranges.is_empty()
+            };
+            if batch.units.iter().all(is_usual) {
                 Self::forget_old_rates(state);
                 let job_rates = state.rates.entry(batch.job).or_default();
                 let unit_s = elapsed_s.max(1e-6) / count as f64;
-                match by {
+                match by.device_number() {
                     None => job_rates.cpu_unit_s = Some(smoothed(job_rates.cpu_unit_s, unit_s)),
                     Some(device) => {
                         let before = job_rates.devices.get(&device).copied();
@@ -171,13 +172,9 @@ impl WorkQueue {
         }
     }
 
-    /// Returns the measured rates of a job for device number `device`.
-    pub(in crate::cluster::worker) fn measured(
-        &self,
-        job: JobHash,
-        device: usize,
-    ) -> MeasuredRates {
-        self.state().measured(job, device)
+    /// Returns the measured time in seconds that a CPU thread needs for a unit of a job.
+    pub(in crate::cluster::worker) fn cpu_unit_s(&self, job: JobHash) -> Option<f64> {
+        self.state().rates.get(&job)?.cpu_unit_s
     }
 
     /// Puts units that were taken and will not be counted back among the waiting ones.
@@ -280,12 +277,7 @@ impl WorkQueue {
     }
 }
 
-fn batch(entry: &LeaseEntry, units: Vec<LeasedUnit>) -> Option<Batch> {
-    Some(Batch {
-        job: entry.assignment.job,
-        decomposition: Arc::clone(entry.decomposition.as_ref()?),
-        not_kernel: entry.assignment.not_kernel.clone(),
-        mirrored: entry.assignment.mirrored,
-        units,
-    })
+fn batch(entry: &LeaseEntry, kernels: Arc<[KernelKind]>, units: Vec<LeasedUnit>) -> Option<Batch> {
+    let decomposition = Arc::clone(entry.decomposition.as_ref()?);
+    Some(Batch { job: entry.assignment.job, decomposition, kernels, units })
 }

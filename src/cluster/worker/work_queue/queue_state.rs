@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::lease_entry::LeaseEntry;
 use super::rates::{JobRates, MeasuredRates};
-use super::{DeviceStatus, FailedUnit, SHADERS, UnitCounts};
+use super::{DeviceStatus, FailedUnit, UnitCounts};
 use crate::board::Piece;
 use crate::decomposition::{JobHash, MOST_SUB_RANGES};
+use crate::executor::SHADERS;
 
 /// The state of the queue, behind its lock.
 #[derive(Debug)]

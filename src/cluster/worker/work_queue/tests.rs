@@ -2,6 +2,9 @@ use super::*;
 use crate::board::{Piece, Problem};
 use crate::cluster::campaign::SubRangeSet;
 use crate::decomposition::{Job, Scheme};
+use crate::executor::{Counter, DeviceLabel};
+
+const CPU: Counter = Counter::Cpu(KernelKind::Scalar);
 
 fn decomposition(piece: Piece, n: usize) -> Arc<Decomposition> {
     let problem = Problem::empty(piece, n);
@@ -55,13 +58,13 @@ fn a_lease_is_held_until_its_last_result_is_acknowledged() {
     assert!(queue.needs_work() && queue.is_empty());
     assign(&queue, &queens, lease(7, &queens, 2..4));
     assert!(!queue.needs_work());
-    let (first, kind) = queue.take_for_cpu().expect("a unit");
-    assert_eq!((units(&first), kind), (vec![(7, 2)], KernelKind::Scalar));
+    let first = queue.take_for_cpu().expect("a unit");
+    assert_eq!((units(&first), first.kernels[0]), (vec![(7, 2)], KernelKind::Scalar));
     assert_eq!(first.units[0].lease.grant, [7, 7]);
     assert_eq!((held(&queue), queue.being_counted()), (vec![(7, 2)], 1));
-    queue.finish(&first, None, 0.5);
-    let (second, _) = queue.take_for_cpu().expect("a unit");
-    queue.finish(&second, None, 0.5);
+    queue.finish(&first, &CPU, 0.5);
+    let second = queue.take_for_cpu().expect("a unit");
+    queue.finish(&second, &CPU, 0.5);
     assert_eq!(held(&queue), [(7, 2)]);
     let report = queue.report(100);
     assert_eq!(report.units_per_s, [(queens.job().hash(), 4.0)]);
@@ -81,14 +84,14 @@ fn a_resting_worker_finishes_started_units_and_gives_back_the_rest() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     assign(&queue, &queens, lease(1, &queens, 0..3));
     assign(&queue, &queens, lease(2, &queens, 3..5));
-    let (begun, _) = queue.take_for_cpu().expect("a unit");
+    let begun = queue.take_for_cpu().expect("a unit");
     queue.rest(true);
     assert!(queue.is_urgent());
     let report = queue.report(100);
     assert_eq!((report.capacity, report.held.len(), report.held[0].left), (0, 1, 1));
     // Leases that arrive while resting are not accepted.
     assign(&queue, &queens, lease(3, &queens, 5..6));
-    queue.finish(&begun, None, 1.0);
+    queue.finish(&begun, &CPU, 1.0);
     assert_eq!(held(&queue), [(1, 1)]);
     queue.acknowledge([(1, 0)]);
     assert!(queue.is_empty() && !queue.needs_work());
@@ -101,10 +104,10 @@ fn a_resting_worker_finishes_started_units_and_gives_back_the_rest() {
 fn a_cancelled_lease_is_not_held_even_while_a_unit_of_it_is_counted() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     assign(&queue, &queens, lease(1, &queens, 0..3));
-    let (begun, _) = queue.take_for_cpu().expect("a unit");
+    let begun = queue.take_for_cpu().expect("a unit");
     queue.cancel([1]);
     assert!(queue.is_empty());
-    queue.finish(&begun, None, 1.0);
+    queue.finish(&begun, &CPU, 1.0);
     assert!(queue.is_empty());
     queue.give_back(&begun);
     assert!(queue.is_empty());
@@ -119,9 +122,9 @@ fn an_excluded_kernel_is_not_used() {
         ..lease(attempt, &queens, 0..1)
     };
     assign(&queue, &queens, not(1, "scalar"));
-    let (batch, kind) = queue.take_for_cpu().expect("a unit");
-    assert_eq!(kind, KernelKind::Generic);
-    queue.finish(&batch, None, 9.0);
+    let batch = queue.take_for_cpu().expect("a unit");
+    assert_eq!(batch.kernels[0], KernelKind::Generic);
+    queue.finish(&batch, &CPU, 9.0);
     // A different kernel says nothing about the usual rate.
     assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
     // If there is no other kernel, the failure is reported to the coordinator.
@@ -162,14 +165,14 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     assign(&queue, &queens, lease(3, &queens, 3..5));
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels[0].as_str()), (3, SHADERS));
     let image = queue.take_for_device(0, |_, _| 100).expect("the recount");
-    assert_eq!((units(&image), image.mirrored), (vec![(2, 0)], true));
+    assert_eq!((units(&image), image.units[0].lease.mirrored), (vec![(2, 0)], true));
     let batch = queue.take_for_device(0, |_, open| {
         assert_eq!(open, 5);
         4
     });
     let batch = batch.expect("units");
     assert_eq!(units(&batch), [(1, 0), (1, 1), (1, 2), (3, 3)]);
-    let (rest, _) = queue.take_for_cpu().expect("a unit");
+    let rest = queue.take_for_cpu().expect("a unit");
     assert_eq!(units(&rest), [(3, 4)]);
     queue.give_back(&batch);
     let again = queue.take_for_device(0, |_, _| 100).expect("units");
@@ -190,7 +193,7 @@ fn the_cpu_counts_if_no_device_is_left() {
     let batch = queue.take_for_device(0, |_, _| 5).expect("units");
     queue.device_failed(0, "it was lost".into());
     queue.give_back(&batch);
-    let (unit, _) = queue.take_for_cpu().expect("a unit");
+    let unit = queue.take_for_cpu().expect("a unit");
     assert_eq!(units(&unit), [(2, 0)]);
     let report = queue.report(9);
     assert_eq!((report.capacity, report.devices[0].fault.as_deref()), (2, Some("it was lost")));
@@ -208,11 +211,11 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     assign(&queue, &image, spot(4, &queens, 11));
     let by_device = queue.take_for_device(0, |_, _| 100).expect("units");
     assert_eq!(units(&by_device), [(3, 10)]);
-    let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit").0);
+    let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit"));
     assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
-    assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 0)]);
+    assert_eq!(units(&queue.take_for_cpu().expect("a unit")), [(1, 0)]);
     // Partial units say nothing about the rate of whole ones.
-    queue.finish(&recounts[0], None, 1.0);
+    queue.finish(&recounts[0], &CPU, 1.0);
     assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
     // If only a device counts, it also counts these, and everything of one image together.
     let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
@@ -223,12 +226,13 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     }
     let batch = alone.take_for_device(0, |_, _| 100).expect("units");
     assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
-    alone.finish(&batch, Some(0), 1.0);
+    let label = DeviceLabel { number: 0, id: "test-0".into(), name: String::new() };
+    alone.finish(&batch, &Counter::Device(label), 1.0);
     assert_eq!(alone.report(9).units_per_s, []);
     // If that device is lost, such a recount goes to the CPU.
     assign(&alone, &image, spot(3, &queens, 6));
     alone.device_failed(0, "it was lost".into());
-    assert_eq!(units(&alone.take_for_cpu().expect("a unit").0), [(3, 6)]);
+    assert_eq!(units(&alone.take_for_cpu().expect("a unit")), [(3, 6)]);
 }
 
 #[test]
@@ -247,9 +251,9 @@ fn only_units_not_started_are_dropped_when_a_lease_shrinks() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     assign(&queue, &queens, lease(1, &queens, 2..8));
     assign(&queue, &queens, lease(2, &queens, 8..9));
-    let begun = [(); 3].map(|()| queue.take_for_cpu().expect("a unit").0);
+    let begun = [(); 3].map(|()| queue.take_for_cpu().expect("a unit"));
     assert_eq!(begun.each_ref().map(units), [[(1, 2)], [(1, 3)], [(1, 4)]]);
-    queue.finish(&begun[0], None, 1.0);
+    queue.finish(&begun[0], &CPU, 1.0);
     let (left, unstarted) = (queue.report(9).held[0].left, queue.report(9).held[0].unstarted);
     assert_eq!((left, unstarted), (6, 3));
     // The same range again changes nothing, nor does a range that has grown or starts
@@ -267,10 +271,10 @@ fn only_units_not_started_are_dropped_when_a_lease_shrinks() {
     assert_eq!((&report.held[0].lease.units, &report.held[0].lease.grant[..]), (&(2..4), &[9][..]));
     // Units beyond the end that were started continue, and their results are kept until
     // acknowledged.
-    queue.finish(&begun[2], None, 1.0);
+    queue.finish(&begun[2], &CPU, 1.0);
     // Unless they are given back.
     queue.give_back(&begun[1]);
-    assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 3)]);
+    assert_eq!(units(&queue.take_for_cpu().expect("a unit")), [(1, 3)]);
     queue.acknowledge([(1, 2), (1, 4)]);
     assert_eq!(held(&queue), [(1, 1), (2, 1)]);
     // A lease without started units is no longer held.
@@ -282,10 +286,10 @@ fn only_units_not_started_are_dropped_when_a_lease_shrinks() {
 fn a_queue_requests_work_before_its_threads_are_idle() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
     assign(&queue, &queens, lease(1, &queens, 0..12));
-    let (begun, _) = queue.take_for_cpu().expect("a unit");
+    let begun = queue.take_for_cpu().expect("a unit");
     assert!(!queue.needs_work(), "11 units wait, and their rate is unknown");
     // Two threads that take 0.1 s per unit: the waiting units last 0.55 s.
-    queue.finish(&begun, None, 0.1);
+    queue.finish(&begun, &CPU, 0.1);
     assert!(!queue.needs_work());
     queue.take_for_cpu().expect("a unit");
     queue.take_for_cpu().expect("a unit");

@@ -12,9 +12,9 @@ use crate::cluster::protocol::{self, MOST_HELD, messages, peer, v1};
 use crate::cluster::worker::WorkerError;
 use crate::cluster::worker::backoff::Backoff;
 use crate::cluster::worker::executors::DecompositionRequest;
-use crate::cluster::worker::work_queue::{QueueReport, SHADERS};
+use crate::cluster::worker::work_queue::QueueReport;
 use crate::decomposition::JobHash;
-use crate::engine::processor;
+use crate::executor::{SHADERS, processor};
 
 /// The outcome of a sync.
 #[derive(Clone, Copy, Debug)]

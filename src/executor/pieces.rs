@@ -10,7 +10,7 @@ const PIECE_S: f64 = 0.125;
 
 /// The size of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PieceSize {
+pub(crate) enum PieceSize {
     /// About [`PIECE_S`] of work.
     Timed,
     /// This many subproblems.

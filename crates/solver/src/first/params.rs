@@ -1,0 +1,92 @@
+//! The tuned constants of the search for the first solution, each with the measurement that it was
+//! chosen by, if one was recorded. They change the time of a search and its certificate, never its
+//! answer.
+
+// For `lexicographic.rs`:
+
+/// LP limit of the shortest queries about a prefix that was not settled by its first query.
+pub(super) const SHORT_QUERY_LPS: u64 = 16;
+
+// For `dive.rs`:
+
+/// Nodes of the shortest dive.
+pub(super) const SHORTEST_DIVE_NODES: u64 = 500;
+
+/// Random noise added to the LP value of a cell, which is from 0 to 1. Measured on n = 71, 85 and
+/// 101: better than 0.1 and 2.
+pub(super) const DIVE_NOISE: f64 = 0.5;
+
+/// Sizes of lines are multiplied by a random factor from 1 to 1 plus this.
+pub(super) const DIVE_SIZE_NOISE: f64 = 0.1;
+
+// For `components.rs`:
+
+/// Minimum number of rows of a component. Smaller ones, such as a row whose queen is integral in the LP
+/// solution, are ignored.
+pub(super) const SMALLEST_COMPONENT_ROWS: usize = 5;
+
+// For `weights.rs`:
+
+/// Number of failures after which the weights are halved, so that old failures count little.
+pub(super) const FAILURES_PER_HALVING: u32 = 20_000;
+
+// For `probing.rs`:
+
+/// Above this optimum of the assignment relaxation the knapsacks refute nothing. Measured on n = 58
+/// and 62: below 0.05 they nearly always do, above 0.09 they never did.
+pub(super) const PROMISING_OPTIMUM: f64 = 0.08;
+
+/// Number of eliminated cells after which the LPs are solved again.
+pub(super) const ELIMINATIONS_PER_SOLVE: usize = 8;
+
+/// Number of consecutive cells that survive after which probing ends: before the first elimination,
+/// and after one.
+pub(super) const PROBING_PATIENCE: [usize; 2] = [20, 150];
+
+/// Number of recent multipliers that are tried on a cell before the LPs.
+pub(super) const RECENT_MULTIPLIERS: usize = 8;
+
+// For `query.rs`:
+
+/// Nodes of a limited search before LPs are solved instead. Measured on n = 44, 50, 62, 70, 74:
+/// 1000 is about the same, 300 worse.
+pub(super) const LIMITED_SEARCH_NODES: u64 = 3000;
+
+/// Queries with at least this LP limit are searched under their first dual bound before they
+/// branch.
+pub(super) const LONG_QUERY_LPS: u64 = 32;
+
+/// Queries with at least this LP limit eliminate cells first. Measured with 16, 64 and 128, in s:
+/// n = 44 2.8, 3.3, 4.6; n = 60 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
+pub(super) const ELIMINATING_QUERY_LPS: u64 = 128;
+
+/// Maximum number of cells probed by LPs, per LP of the query's limit: enough for elimination to
+/// finish. n = 58, first 21 queens: six dives of 2 million nodes found no completion after 128
+/// cells, each found one after 256 or more.
+pub(super) const MAX_PROBES_PER_LP: u64 = 4;
+
+/// Maximum number of rows that a query decides beyond the board of the LPs; with more, the LPs are
+/// rebuilt. Measured on n = 44, 60, 62, 72: 3 is a little better than 0 and 6.
+pub(super) const MAX_ROWS_BEYOND: usize = 3;
+
+/// A board after elimination counts as tight if the optimum of the assignment relaxation is below
+/// this; it is then searched for longer. For n = 58 the optimum falls from 0.055 to 0.03 and then
+/// to 0.
+pub(super) const TIGHT_OPTIMUM: f64 = 0.04;
+
+/// Nodes of the dives and of the long search of a tight board, per LP of the query's limit.
+/// Measured on n = 58, three seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and
+/// 10,000.
+pub(super) const TIGHT_NODES_PER_LP: [u64; 2] = [10_000, 40_000];
+
+/// Random noise added to the LP values of cells, which are from 0 to 1, in all orders but the
+/// default one. Measured on n = 58: better than 0.15 and 0.6.
+pub(super) const BRANCHING_NOISE: f64 = 0.3;
+
+/// Number of multipliers that are kept.
+pub(super) const MAX_MULTIPLIERS: usize = 8;
+
+// For `relaxation.rs`:
+
+/// Maximum number of rounds of column generation.
+pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
