@@ -47,7 +47,7 @@ pub(super) struct Arrived {
     pub(super) fatal: Option<CountError>,
 }
 
-/// What is known of the speed of the CPU before the count.
+/// The speed of the CPU as it is expected before the count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpectedSpeed {
     /// The approximate units per second of all CPU threads; 0 if the CPU does not count.

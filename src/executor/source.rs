@@ -6,7 +6,8 @@ use crate::kernel::gpu::Fault;
 
 /// An owner of units to be counted: the queue of a count, or the leases of a worker. Its threads
 /// take batches, and for each batch call exactly one of [`finish`](Self::finish),
-/// [`give_back`](Self::give_back) and [`cannot_count`](Self::cannot_count), unless it is stopped.
+/// [`give_back`](Self::give_back), [`cannot_count`](Self::cannot_count) and
+/// [`unsuited`](Self::unsuited).
 pub(crate) trait UnitSource: Send + Sync + 'static {
     /// A unit.
     type Unit: Clone + Send + Sync;

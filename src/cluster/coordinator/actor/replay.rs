@@ -1,4 +1,5 @@
-//! What an entry of the ledger changes, when it was just written and when the ledger is read.
+//! The changes that an entry of the ledger makes, when it was just written and when the ledger is
+//! read.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What operators learn about proofs.
+//! The observation of proofs.
 
 use super::super::event_log::OperatorEvent;
 use super::super::proofs::Goal;
