@@ -1,6 +1,7 @@
 //! The tables in `records/` are correct as far as a short test can check, and docs/records.md shows
 //! them. `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
 
+mod exports;
 mod page;
 mod veripb;
 
