@@ -16,9 +16,9 @@ const BEAUTIFUL_JSON: &str = "records/exports/beautiful.json";
 /// The last row that the entry of A141843 has now.
 const LAST_ROW_OF_ENTRY: usize = 61;
 
-/// Returns the proven rows of a table.
-fn proven(name: &str, header: &str) -> Vec<Row> {
-    let mut all = rows(&read(name), header).expect("a table");
+/// Returns the proven rows of the first solutions.
+fn proven() -> Vec<Row> {
+    let mut all = rows(&read("records/first.csv"), FIRST).expect("a table");
     all.retain(|row| row.cell("status") == Some("proven"));
     all
 }
@@ -32,7 +32,7 @@ fn placement(row: &Row) -> (usize, Option<Vec<usize>>) {
 
 /// Returns the rows of A141843 that are proven without a gap: n zeros if there is no solution.
 fn triangle() -> Vec<Vec<usize>> {
-    let rows = proven("records/first.csv", FIRST);
+    let rows = proven();
     let without_gap = (1..).zip(&rows).take_while(|(n, row)| *n == placement(row).0);
     without_gap.map(|(n, row)| placement(row).1.unwrap_or_else(|| vec![0; n])).collect()
 }
@@ -59,59 +59,80 @@ fn ranges(numbers: &[usize]) -> String {
     groups.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the size of a row of a table of proofs.
+fn size(row: &Row) -> usize {
+    row.number("n").expect("a size")
+}
+
 /// Returns a text for the entry of A141843, in the internal format of the OEIS.
 fn entry() -> String {
     let last = triangle().len();
-    let all: Vec<usize> =
-        proven("records/first.csv", FIRST).iter().map(|row| placement(row).0).collect();
-    let beyond: Vec<usize> = all.into_iter().filter(|&n| n > last).collect();
+    let all = rows(&read("records/first.csv"), FIRST).expect("a table");
+    let is_proven = |row: &&Row| row.cell("status") == Some("proven");
+    let sizes = |wanted: &dyn Fn(usize, &Row) -> bool| {
+        let rows = all.iter().filter(is_proven).filter(|row| wanted(size(row), row));
+        ranges(&rows.map(size).collect::<Vec<_>>())
+    };
+    let new = sizes(&|n, row| n <= last && row.cell("literature") == Some("open"));
+    let beyond = sizes(&|n, _| n > last);
+    let terms = |rows: usize| rows * (rows + 1) / 2;
     let mut text = String::new();
     let _ = write!(
         text,
         "Proposed for https://oeis.org/A141843. Replace NAME, DATE and URL; the b-file is b141843.txt.\n\n\
          %H A141843 NAME, <a href=\"/A141843/b141843.txt\">Rows n = 1..{last} of triangle, flattened</a> \
-         (rows 1..{LAST_ROW_OF_ENTRY} from Matthias Engelhardt and others)\n\
-         %H A141843 NAME, <a href=\"URL\">nqueens: the program, certificates and an independent checker</a>\n\
-         %C A141843 Rows {}..{last} were computed by completion queries that are answered by a placement or refuted \
-         by integer multipliers of rows, columns and diagonals, with exhaustive search below. Each row has a \
-         certificate that a short program checks in exact integers. Rows that other authors published before agree. \
-         Also proved, not contiguous: n = {}. - _NAME_, DATE\n\
-         %K A141843 more\n",
-        LAST_ROW_OF_ENTRY + 1,
-        ranges(&beyond)
+         (rows 1..{LAST_ROW_OF_ENTRY} are those of the b-file by Matthias Engelhardt)\n\
+         %H A141843 NAME, <a href=\"URL\">nqueens: the program, certificates and a checker</a>\n\
+         %C A141843 Rows {new}, unknown in the comment of Jul 23 2019, are now proved, so the first \
+         unknown case is n={}. Rows 1..{last} have certificates that a separate program checks in exact \
+         integers; rows 1..{LAST_ROW_OF_ENTRY} are those of the b-file before, which confirms Schubert's \
+         n=48. Also proved: n = {beyond}. - _NAME_, DATE\n\
+         %K A141843 nonn,tabl,more\n\
+         %E A141843 a({})-a({}) from _NAME_, DATE\n",
+        last + 1,
+        terms(LAST_ROW_OF_ENTRY) + 1,
+        terms(last)
     );
     text
 }
 
-/// Returns the proven rows of a table as JSON, a row per line.
+/// Returns all rows of a table as JSON, a row per line, also those that are not proven.
 fn json_of(name: &str, header: &str, describe: &str) -> String {
-    let text = |row: &Row, column: &str| row.cell(column).map(str::to_owned);
-    let seconds = |row: &Row, column: &str| row.cell(column).and_then(|s| s.parse::<f64>().ok());
     let line = |row: &Row| {
-        let (n, columns) = placement(row);
-        let mut object = json!({
-            "n": n,
-            "columns": columns,
+        let text = |column: &str| row.cell(column).map(str::to_owned);
+        let seconds = |column: &str| row.cell(column).and_then(|s| s.parse::<f64>().ok());
+        let integers = |column: &str| row.numbers::<u64>(column).ok().flatten();
+        let object = json!({
+            "n": size(row),
+            "status": text("status"),
+            "literature": text("literature"),
+            "columns": integers("placement"),
+            "fingerprint": integers("fingerprint"),
             "certificate_bytes": row.number::<u64>("certificate_bytes").ok(),
-            "certificate_sha256": text(row, "certificate_sha256"),
-            "search_s": seconds(row, "user_s"),
-            "check_s": seconds(row, "check_s"),
-            "machine": text(row, "machine"),
-            "commit": text(row, "commit"),
-            "date": text(row, "date"),
+            "certificate_sha256": text("certificate_sha256"),
+            "search_s": seconds("user_s"),
+            "check_s": seconds("check_s"),
+            "threads": row.number::<u64>("threads").ok(),
+            "machine": text("machine"),
+            "commit": text("commit"),
+            "date": text("date"),
         });
-        if let Some(costs) = row.numbers::<u64>("fingerprint").expect("numbers") {
-            object["fingerprint"] = json!(costs);
-        }
         object.to_string()
     };
-    let lines: Vec<String> = proven(name, header).iter().map(line).collect();
-    format!("{{\"description\":{},\n\"rows\":[\n{}\n]}}\n", json!(describe), lines.join(",\n"))
+    let all = rows(&read(name), header).expect("a table");
+    let lines: Vec<String> = all.iter().map(line).collect();
+    let machines: Value =
+        super::machine_table().into_iter().map(|(name, text)| (name, json!(text))).collect();
+    let lines = lines.join(",\n");
+    format!(
+        "{{\"description\":{},\n\"machines\":{machines},\n\"rows\":[\n{lines}\n]}}\n",
+        json!(describe)
+    )
 }
 
 fn files() -> [(&'static str, String); 4] {
-    let first = "Lexicographically first solutions of the n-queens problem (OEIS A141843): columns of the queens in rows 1 to n, counted from 1; null where there is no solution";
-    let beautiful = "Most beautiful solutions of the n-queens problem: columns of the queens in rows 1 to n, counted from 1, and their costs, the largest first; the columns are not unique";
+    let first = "Lexicographically first solutions of the n-queens problem (OEIS A141843): columns of the queens in rows 1 to n, counted from 1, or null where there is none or none is known. Times are CPU seconds; machines and columns are defined in records/README.md";
+    let beautiful = "Most beautiful solutions of the n-queens problem: columns of the queens in rows 1 to n, counted from 1, and their costs, the largest first; the columns are not unique. Times are CPU seconds; machines and columns are defined in records/README.md";
     [
         (B_FILE, b_file()),
         (ENTRY, entry()),
@@ -124,6 +145,7 @@ fn files() -> [(&'static str, String); 4] {
 fn the_exports_follow_from_the_tables() {
     for (name, text) in files() {
         if std::env::var_os("UPDATE_EXPECT").is_some_and(|value| value == "1") {
+            fs::create_dir_all(path("records/exports")).expect("the folder");
             fs::write(path(name), &text).expect("the file is written");
         }
         let same = read(name) == text;
@@ -183,6 +205,16 @@ fn the_b_file_keeps_its_grammar_and_its_rows_are_placements() {
 }
 
 #[test]
+fn the_first_rows_of_the_b_file_are_those_that_are_published() {
+    /// The b-file by Matthias Engelhardt, rows 1 to 61: the SHA-256 and the size of
+    /// files/A141/b141843.txt in the repository oeis/oeisdata.
+    const PUBLISHED: &str = "883c716b48815b2f8f9edcd10d033d7d4800267083f60bffd3b837be03fe4d2c";
+    let terms = LAST_ROW_OF_ENTRY * (LAST_ROW_OF_ENTRY + 1) / 2;
+    let published: String = read(B_FILE).split_inclusive('\n').take(terms).collect();
+    assert_eq!((published.len(), super::sha256(published.as_bytes())), (13_508, PUBLISHED.into()));
+}
+
+#[test]
 fn the_placements_of_the_json_files_are_placements_with_their_fingerprints() {
     for name in [FIRST_JSON, BEAUTIFUL_JSON] {
         let file: Value = serde_json::from_str(&read(name)).expect("JSON");
@@ -194,7 +226,8 @@ fn the_placements_of_the_json_files_are_placements_with_their_fingerprints() {
         for row in rows {
             let n = row["n"].as_u64().expect("a size");
             let Some(columns) = numbers(&row["columns"]) else {
-                assert!([2, 3].contains(&n) || name == BEAUTIFUL_JSON, "{name}: {row}");
+                let is_open = row["status"] == "open";
+                assert!(is_open || [2, 3].contains(&n) || name == BEAUTIFUL_JSON, "{row}");
                 continue;
             };
             assert!(columns.len() as u64 == n && is_placement(&columns), "{name}: {row}");
