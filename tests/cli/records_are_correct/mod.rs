@@ -5,7 +5,7 @@ mod exports;
 mod page;
 mod veripb;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
