@@ -1,10 +1,11 @@
 //! The tables in `records/` are correct as far as a short test can check, and docs/records.md shows
 //! them. `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
 
+mod exports;
 mod page;
 mod veripb;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -125,12 +126,15 @@ fn faults(text: &str, header: &str, check: impl Fn(&Row) -> Result<(), String>) 
     faults
 }
 
-/// Returns the names of the machines that records/README.md defines.
-fn machines() -> BTreeSet<String> {
+/// Returns the names of the machines that records/README.md defines, with their hardware.
+fn machine_table() -> BTreeMap<String, String> {
     let page = read("records/README.md");
-    let name = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_string());
+    let row = |line: &str| {
+        let (name, hardware) = line.strip_prefix("| `")?.split_once("` | ")?;
+        Some((name.to_string(), hardware.strip_suffix(" |")?.to_string()))
+    };
     let (_, table) = page.split_once("## Machines").expect("the machines");
-    table.lines().filter_map(name).collect()
+    table.lines().filter_map(row).collect()
 }
 
 /// Checks the times, threads, machine, commit and date of a run. The commit may be unknown, and for
@@ -157,7 +161,7 @@ fn check_seconds(row: &Row, column: &str) -> Result<(), String> {
 /// Checks the machine, the commit, which may be unknown, and the date.
 fn check_origin(row: &Row) -> Result<(), String> {
     let machine = row.required("machine")?;
-    if !machines().contains(machine) {
+    if !machine_table().contains_key(machine) {
         return Err(format!("records/README.md does not define the machine '{machine}'"));
     }
     let is_commit = |commit: &str| (7..=40).contains(&commit.len()) && is_hex(commit);
