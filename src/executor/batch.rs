@@ -1,4 +1,4 @@
-//! Batches of units, and what counts them.
+//! Batches of units, the kernels and devices that count them, and their counts so far.
 
 use std::fmt;
 use std::ops::Range;

@@ -151,7 +151,7 @@ impl<S: UnitSource> Drop for Executor<S> {
     }
 }
 
-/// Has the source number devices.
+/// Labels devices with the numbers that the source gives them.
 fn labelled<S: UnitSource>(
     source: &S,
     devices: Vec<Device>,

@@ -71,7 +71,7 @@ pub(crate) trait UnitSource: Send + Sync + 'static {
     /// Returns whether the threads are to end.
     fn is_stopped(&self) -> bool;
 
-    /// Has the threads end as soon as possible.
+    /// Asks the threads to end as soon as possible.
     fn stop(&self);
 
     /// Numbers devices that will count.

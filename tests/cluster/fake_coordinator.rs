@@ -30,7 +30,7 @@ use tonic::{Request, Response, Status};
 /// Far longer than any test takes.
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// What the coordinator has received and done.
+/// The calls that the coordinator has received, and its events.
 #[derive(Default)]
 pub struct CallLog {
     pub syncs: Vec<v1::SyncRequest>,

@@ -13,9 +13,9 @@ pub struct Entry {
     pub at_ms: u64,
 }
 
-/// What precedes the time, which is the last field of every entry.
+/// The text before the time, which is the last field of every entry.
 const TIME: &str = ",\"at_ms\":";
-/// What follows it: the ends of the event's fields and of the entry.
+/// The text after the time: the ends of the event's fields and of the entry.
 const END: &str = "}}";
 
 impl Entry {
