@@ -271,7 +271,9 @@ async function served(browser) {
     // The dashboard has a link to it.
     await page.goto(JSON.parse(readFileSync(address, "utf8")).dashboard);
     await page.getByRole("link", { name: "Board to play with" }).click();
-    await page.waitForURL("**/play/");
+    // The page puts its board into the fragment, at once or later.
+    await page.waitForURL((url) => url.pathname === "/play/");
+    assert.match(await counted(page), /completions left|solutions/);
     assertNoFaults(page);
   } finally {
     coordinator.kill("SIGKILL");
