@@ -81,6 +81,7 @@ fn contradict(
                 sub_sums: Vec::new(),
                 source: source("liar"),
                 elapsed_s: 60.0,
+                signature: None,
             };
             let began = Instant::now();
             let validation = campaign.validate(&result, None);
@@ -144,6 +145,7 @@ fn disputes(results: u64) {
             elapsed_s: 60.0,
             checks: Some(CheckPlan::default()),
             sub_sums: Vec::new(),
+            signature: None,
         });
     }
     campaign.sync(&sync("liar", &[]), now_ms);

@@ -41,6 +41,7 @@ fn done(job: JobHash, unit: u64) -> Entry {
         elapsed_s: 60.0 + (unit % 100) as f64 / 7.0,
         checks: None,
         sub_sums: Vec::new(),
+        signature: None,
     };
     Entry::new(event, 1_790_000_000_000 + unit)
 }

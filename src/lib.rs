@@ -62,3 +62,5 @@ pub mod render;
 #[cfg(feature = "cluster")]
 pub mod report;
 pub mod tally;
+#[cfg(feature = "cluster")]
+pub mod transparency;

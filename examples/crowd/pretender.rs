@@ -148,6 +148,7 @@ fn pretended(
         sub_sums,
         source,
         elapsed_s,
+        signature: None,
     }
 }
 

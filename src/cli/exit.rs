@@ -169,6 +169,7 @@ impl From<WorkerError> for Failure {
             | WorkerError::InUse(_)
             | WorkerError::Name(_)
             | WorkerError::Holder(_)
+            | WorkerError::ResultKey(_)
             | WorkerError::Outbox(OutboxError::Damaged(_) | OutboxError::File(..)) => Exit::File,
             WorkerError::Link(_)
             | WorkerError::NotPlain(_)

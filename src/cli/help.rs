@@ -56,6 +56,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "token",
             "revoke",
             "ledger",
+            "publish",
         ],
     ),
     ("Batch", &["plan", "run-unit", "merge", "slurm", "kubernetes", "htcondor"]),

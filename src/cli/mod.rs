@@ -44,6 +44,7 @@ mod picture_args;
 mod placements;
 mod plan;
 mod progress;
+mod publish;
 mod remote;
 mod reproduce;
 mod resume_file;
@@ -113,6 +114,7 @@ enum Command {
     Bench(bench::Args),
     Selftest(selftest::Args),
     Ledger(ledger::Args),
+    Publish(publish::Args),
     Coordinator(coordinator::Args),
     Cluster(cluster::Args),
     Submit(submit::Args),
@@ -201,6 +203,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::Audit(args) => audit::run(&args),
+        Command::Publish(args) => publish::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Selftest(args) => selftest::run(&args),
         Command::Ledger(args) => ledger::run(&args),

@@ -6,7 +6,7 @@
 //! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
 //! | 3 | [`campaign`]: events, leases, validation, checks, reputation: pure, without clock, disk or network; [`auth`]: certificates, tokens, roles |
 //! | 4 | [`ledger`]: the durable record of all events; [`protocol`]: the messages of `proto/` and the channels that carry them |
-//! | 5 | [`coordinator`], [`worker`], [`dashboard`], [`join`] |
+//! | 5 | [`coordinator`], [`worker`], [`dashboard`], [`join`], [`publish`]: transparency logs of jobs |
 
 pub mod auth;
 pub mod campaign;
@@ -16,4 +16,5 @@ pub mod join;
 pub mod ledger;
 mod net;
 pub mod protocol;
+pub mod publish;
 pub mod worker;

@@ -20,11 +20,12 @@ pub fn counted(value: u128, noun: &str) -> String {
     format!("{} {}", grouped(value), plural(value, noun))
 }
 
-/// Returns the form of a noun that follows `value`: "query" for 1, "queries" otherwise.
+/// Returns the form of a noun that follows `value`: "query" for 1, "queries" otherwise; "key" and
+/// "keys".
 pub fn plural(value: u128, noun: &str) -> String {
     if value == 1 {
         noun.to_owned()
-    } else if let Some(stem) = noun.strip_suffix('y') {
+    } else if let Some(stem) = noun.strip_suffix('y').filter(|stem| !stem.ends_with('e')) {
         format!("{stem}ies")
     } else if noun.ends_with('x') {
         format!("{noun}es")

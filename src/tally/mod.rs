@@ -1,6 +1,9 @@
 //! Exact 128-bit sums with checked additions, each accompanied by residues that are accumulated
 //! independently.
 
+pub(crate) mod decimal;
+#[cfg(feature = "cluster")]
+pub(crate) mod decimals;
 mod parts;
 mod residues;
 
@@ -150,21 +153,6 @@ impl Tally {
     /// Returns the number of placements that the kernel made.
     pub const fn nodes(&self) -> u128 {
         self.nodes
-    }
-}
-
-/// Serialises 128-bit numbers as decimal strings: JSON readers lose digits past 2^53.
-mod decimal {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<u128, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    CampaignEvent, CheckPlan, Depth, JobState, Source, SubRangeSet, UnitId,
+    CampaignEvent, CheckPlan, Depth, JobState, ResultKey, Source, SubRangeSet, UnitId,
 };
 use nqueens::cluster::ledger::{
     CampaignFile, Entry, InvalidEntry, JobTotals, LedgerCorruption, LedgerError, check, export,
@@ -153,6 +153,7 @@ fn done_with(job: JobHash, unit: u64, tally: Tally, elapsed_s: f64) -> Entry {
         },
         // As thirds, none of which fits in a JSON number.
         sub_sums: if unit % 3 == 2 { vec![tally.thirds(), 0] } else { Vec::new() },
+        signature: None,
     };
     Entry::new(event, u64::MAX)
 }
@@ -179,6 +180,7 @@ fn recount(job: JobHash, unit: u64, solutions: u128, agrees: bool) -> Entry {
         mirrored: true,
         agrees,
         elapsed_s: 0.5,
+        signature: None,
     };
     Entry::new(event, 9)
 }
@@ -191,6 +193,7 @@ fn spot_check(job: JobHash, unit: u64, sum: u128, agrees: bool) -> Entry {
         source: source("other", "another", "wgsl", "vulkan"),
         agrees,
         elapsed_s: 0.25,
+        signature: None,
     };
     Entry::new(event, 10)
 }
@@ -323,7 +326,7 @@ impl Model {
         }
         let mut owners = BTreeMap::new();
         for entry in &self.0 {
-            if let CampaignEvent::WorkerSeen { worker, owner } = &entry.event {
+            if let CampaignEvent::WorkerSeen { worker, owner, .. } = &entry.event {
                 owners.insert(&worker[..], &owner[..]);
             }
         }
@@ -361,7 +364,11 @@ fn random_entry(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
         14 => poisoned(job, unit),
         15 => at(CampaignEvent::UnitRevived { unit: UnitId { job, unit } }),
         16 if rng.bool() => at(CampaignEvent::WorkerDrained { worker, boot: rng.u64(..) }),
-        16 => at(CampaignEvent::WorkerSeen { worker, owner: format!("owner-{}", rng.u8(..3)) }),
+        16 => {
+            let key = rng.bool().then(|| ResultKey::from_bytes([rng.u8(..); 32]));
+            let owner = format!("owner-{}", rng.u8(..3));
+            at(CampaignEvent::WorkerSeen { worker, owner, key })
+        }
         17 => {
             let (reason, widen) = ("it lied".into(), rng.bool());
             at(CampaignEvent::WorkerQuarantined { worker, reason, widen })

@@ -171,6 +171,7 @@ impl Worker {
             sub_sums: if self.itemises { thirds(&sums) } else { Vec::new() },
             source: self.source(),
             elapsed_s: 1.0,
+            signature: None,
         }
     }
 
@@ -222,7 +223,7 @@ impl Worker {
 enum Message {
     Sync(usize, SyncRequest),
     SyncReply(usize, u64, SyncResponse),
-    Complete(usize, UnitResult),
+    Complete(usize, Box<UnitResult>),
     CompleteReply(usize, UnitId, u64),
 }
 
@@ -477,7 +478,7 @@ impl World {
             2 => {
                 if let Some(result) = self.workers[which].outbox.first().cloned() {
                     self.workers[which].outbox.rotate_left(1);
-                    self.send(Message::Complete(which, result));
+                    self.send(Message::Complete(which, Box::new(result)));
                 }
             }
             _ => {}
@@ -1060,6 +1061,7 @@ fn unconfirmed_units_of_a_job_with_an_impossible_total_are_recounted() {
             elapsed_s: 1.0,
             checks: Some(Default::default()),
             sub_sums: Vec::new(),
+            signature: None,
         }]);
         if unit.unit < 20 {
             let (source, mirrored, agrees, elapsed_s) = (second, true, true, 1.0);
@@ -1070,6 +1072,7 @@ fn unconfirmed_units_of_a_job_with_an_impossible_total_are_recounted() {
                 mirrored,
                 agrees,
                 elapsed_s,
+                signature: None,
             }]);
         }
     }

@@ -45,6 +45,7 @@ fn miscount(data: &str) -> JobHash {
             elapsed_s: 0.1,
             checks: None,
             sub_sums: Vec::new(),
+            signature: None,
         };
         let recount = CampaignEvent::Recount {
             unit: UnitId { job, unit },
@@ -53,6 +54,7 @@ fn miscount(data: &str) -> JobHash {
             mirrored: true,
             agrees: true,
             elapsed_s: 0.1,
+            signature: None,
         };
         entries.push(Entry::new(done, 1_700_000_000_000));
         entries.push(Entry::new(recount, 1_700_000_000_001));

@@ -733,6 +733,7 @@ fn result(lease: &Assignment, unit: u64, name: &str, orbits: u64) -> UnitResult 
         sub_sums: vec![24 * u128::from(orbits), 0, 0, 0],
         source: source(name, name),
         elapsed_s: 1.0,
+        signature: None,
     }
 }
 

@@ -28,6 +28,8 @@ mod liars_cannot_change_a_total;
 mod notifications_are_sent;
 mod pages_are_workers;
 mod proofs_are_distributed;
+mod published_logs_can_be_audited;
+mod results_are_signed;
 mod tls_authenticates_both_ends;
 mod work_is_shared_efficiently;
 mod workers_follow_their_leases;

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
-use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
+use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role, SigningKey};
+use nqueens::cluster::campaign::{
+    Assignment, HeldLease, ResultSignature, Source, UnitId, UnitResult, possession_message,
+};
 use nqueens::cluster::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
 use nqueens::cluster::protocol::{Address, BUILD, Channel, Security, messages, peer, v1};
 use nqueens::decomposition::{Decomposition, Job, JobHash};
@@ -176,6 +178,8 @@ pub struct Worker {
     pub boot: u64,
     pub kernels: Vec<String>,
     pub held: Vec<Assignment>,
+    /// The key with which it signs its results, if it does.
+    pub key: Option<SigningKey>,
     jobs: Vec<Job>,
     decompositions: std::collections::HashMap<JobHash, Decomposition>,
 }
@@ -188,6 +192,7 @@ impl Worker {
             boot: fastrand::u64(..),
             kernels: vec!["scalar".into(), "generic".into()],
             held: Vec::new(),
+            key: None,
             jobs: Vec::new(),
             decompositions: Default::default(),
         }
@@ -207,7 +212,22 @@ impl Worker {
             kernels: self.kernels.clone(),
             held: held.collect(),
             devices: vec![cpu],
+            result_key: self.key.as_ref().map_or(Vec::new(), |key| key.public().into()),
+            key_signature: self
+                .key
+                .as_ref()
+                .map_or(Vec::new(), |key| key.sign(&possession_message(&self.name)).into()),
             ..v1::SyncRequest::default()
+        }
+    }
+
+    /// Signs a result of a lease, if the worker has a key.
+    pub fn sign(&self, lease: &Assignment, result: &mut UnitResult) {
+        if let Some(key) = &self.key {
+            let statement = result.statement(lease.mirrored, lease.sub_ranges);
+            let signature = key.sign(&statement.to_bytes());
+            result.signature =
+                Some(ResultSignature { commitment: statement.commitment, signature });
         }
     }
 
@@ -259,7 +279,17 @@ impl Worker {
         let tally = parts.total().expect("agrees");
         let unit = UnitId { job: lease.job, unit };
         let (attempt, grant) = (lease.attempt, lease.grant.clone());
-        UnitResult { unit, attempt, grant, tally, parts, sub_sums, source, elapsed_s: 0.01 }
+        UnitResult {
+            unit,
+            attempt,
+            grant,
+            tally,
+            parts,
+            sub_sums,
+            source,
+            elapsed_s: 0.01,
+            signature: None,
+        }
     }
 
     pub async fn complete(
@@ -272,7 +302,7 @@ impl Worker {
         Ok(answer.verdicts().collect())
     }
 
-    /// Counts all held units, changes the results by `tamper`, and submits them.
+    /// Counts all held units, changes the results by `tamper`, signs them, and submits them.
     pub async fn work(
         &mut self,
         tamper: impl Fn(&mut UnitResult),
@@ -282,6 +312,7 @@ impl Worker {
             for unit in lease.units.clone() {
                 let mut result = self.count(&lease, unit);
                 tamper(&mut result);
+                self.sign(&lease, &mut result);
                 done.push(result);
             }
         }

@@ -47,6 +47,7 @@ mod renewal;
 mod role;
 mod server;
 mod sessions;
+mod signing;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -70,5 +71,6 @@ pub use server::ServerIdentity;
 pub use sessions::{
     InProcessCaller, InProcessWorker, SessionEntry, SessionError, SessionSecret, SessionSecretError,
 };
+pub use signing::{SigningKey, SigningKeyError};
 pub use tls::{PinnedAuthority, client_config};
 pub use token::{Token, TokenError, TokenId, TokenIdError};

@@ -58,7 +58,9 @@ impl Campaign {
             } => {
                 self.apply_done(*unit, tally, source, *elapsed_s, (*checks, sub_sums));
             }
-            CampaignEvent::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s } => {
+            CampaignEvent::SpotCheck {
+                unit, sub_ranges, sums, source, agrees, elapsed_s, ..
+            } => {
                 self.apply_spot_check(*unit, (*sub_ranges, sums), source, *agrees, *elapsed_s);
             }
             CampaignEvent::Recount { unit, tally, source, agrees, elapsed_s, .. } => {
@@ -83,7 +85,12 @@ impl Campaign {
                 let owners = self.reputation.release(worker);
                 self.reset_unproven(&owners);
             }
-            CampaignEvent::WorkerSeen { worker, owner } => self.register_owner(worker, owner),
+            CampaignEvent::WorkerSeen { worker, owner, key } => {
+                self.register_owner(worker, owner);
+                if let Some(key) = key.filter(|key| self.result_key(worker) != Some(*key)) {
+                    self.apply_key(worker, key);
+                }
+            }
             CampaignEvent::WorkerDrained { worker, boot } => self.apply_drained(worker, *boot),
             CampaignEvent::Note { .. } => {}
         }

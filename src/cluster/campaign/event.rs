@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assignment::SubRangeSet;
 use super::checks::CheckPlan;
+use super::signed_result::{ResultKey, ResultSignature};
 use super::unit_result::Source;
 use super::{UnitId, WorkerName};
 use crate::decomposition::{Job, JobHash};
@@ -74,8 +75,11 @@ pub enum CampaignEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checks: Option<CheckPlan>,
         /// The sums of its sub-ranges, in thirds, if a check needs them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "decimals")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::tally::decimals")]
         sub_sums: Vec<u128>,
+        /// The signature of the worker, if it has a key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<ResultSignature>,
     },
     /// Some sub-ranges of a unit that is done were recounted.
     SpotCheck {
@@ -85,7 +89,7 @@ pub enum CampaignEvent {
         /// The sub-ranges.
         sub_ranges: SubRangeSet,
         /// Their sums, in thirds.
-        #[serde(with = "decimals")]
+        #[serde(with = "crate::tally::decimals")]
         sums: Vec<u128>,
         /// Source of the recount.
         #[serde(flatten)]
@@ -94,6 +98,9 @@ pub enum CampaignEvent {
         agrees: bool,
         /// Counting time, in seconds.
         elapsed_s: f64,
+        /// The signature of the worker, if it has a key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<ResultSignature>,
     },
     /// A unit that is done was recounted.
     Recount {
@@ -111,6 +118,9 @@ pub enum CampaignEvent {
         agrees: bool,
         /// Counting time, in seconds.
         elapsed_s: f64,
+        /// The signature of the worker, if it has a key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<ResultSignature>,
     },
     /// A result was voided; the unit is open again.
     UnitVoided {
@@ -134,12 +144,15 @@ pub enum CampaignEvent {
         #[serde(flatten)]
         unit: UnitId,
     },
-    /// A worker called for the first time since the coordinator started.
+    /// A worker called for the first time since the coordinator started, or with a new key.
     WorkerSeen {
         /// The worker.
         worker: WorkerName,
         /// Its owner.
         owner: String,
+        /// The key with which it signs its results from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<ResultKey>,
     },
     /// A worker was quarantined.
     WorkerQuarantined {
@@ -242,19 +255,5 @@ impl JobState {
     /// Returns whether units of the job are leased.
     pub const fn is_counted(self) -> bool {
         matches!(self, Self::Running | Self::Disputed)
-    }
-}
-
-/// 128-bit numbers as decimal strings, since JSON readers lose digits beyond 2^53.
-mod decimals {
-    use serde::{Deserialize as _, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(numbers: &[u128], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(numbers.iter().map(u128::to_string))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u128>, D::Error> {
-        let texts = Vec::<String>::deserialize(from)?;
-        texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
     }
 }

@@ -36,6 +36,7 @@ mod reputation;
 mod reservations;
 mod rulings;
 mod settings;
+mod signed_result;
 mod state;
 mod sync;
 mod unit_result;
@@ -55,6 +56,9 @@ pub use queries::{JobProgress, SourceShare, WorkerRecord};
 pub use reputation::COORDINATOR;
 pub use rulings::Ruling;
 pub use settings::Settings;
+pub use signed_result::{
+    Commitment, ResultKey, ResultSignature, Statement, commitment, possession_message,
+};
 pub use state::Campaign;
 pub use sync::{SyncRequest, SyncResponse};
 pub use unit_result::{Source, UnitResult};

@@ -48,6 +48,7 @@ impl Campaign {
                         source,
                         agrees,
                         elapsed_s,
+                        signature: None,
                     }]
                 }
                 None => Vec::new(),
@@ -62,12 +63,30 @@ impl Campaign {
             // One count stands against another, so the unit is counted twice before a worker is
             // convicted.
             let (tally, source, agrees) = (*tally, arbiter.clone(), false);
+            let signature = None;
             return vec![if differs {
-                CampaignEvent::Recount { unit, tally, source, mirrored: true, agrees, elapsed_s }
+                let mirrored = true;
+                CampaignEvent::Recount {
+                    unit,
+                    tally,
+                    source,
+                    mirrored,
+                    agrees,
+                    elapsed_s,
+                    signature,
+                }
             } else {
                 let sub_ranges = SubRangeSet::first(sub_sums.len());
                 let sums = sub_sums.clone();
-                CampaignEvent::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }
+                CampaignEvent::SpotCheck {
+                    unit,
+                    sub_ranges,
+                    sums,
+                    source,
+                    agrees,
+                    elapsed_s,
+                    signature,
+                }
             }];
         }
         let mut convicted: Vec<(&str, String)> = Vec::new();
@@ -106,6 +125,7 @@ impl Campaign {
                 elapsed_s,
                 checks: Some(Default::default()),
                 sub_sums: Vec::new(),
+                signature: None,
             });
         } else {
             events.push(CampaignEvent::Recount {
@@ -115,6 +135,7 @@ impl Campaign {
                 mirrored: true,
                 agrees: true,
                 elapsed_s,
+                signature: None,
             });
         }
         events

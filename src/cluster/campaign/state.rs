@@ -7,6 +7,7 @@ use super::key::{CampaignKey, Draws};
 use super::leases::Lease;
 use super::reputation::Reputation;
 use super::settings::Settings;
+use super::signed_result::ResultKey;
 use super::workers::WorkerState;
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
@@ -23,6 +24,8 @@ pub struct Campaign {
     /// Their numbers in the order of their end.
     pub(super) ended_order: VecDeque<u64>,
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
+    /// The keys that each worker has presented, the current one last.
+    pub(super) keys: HashMap<WorkerName, Vec<ResultKey>>,
     /// Workers that were drained before the start and have not synced since, with the boot
     /// identifier of each.
     pub(super) drained: BTreeMap<WorkerName, u64>,
@@ -61,6 +64,7 @@ impl Campaign {
             ended: HashMap::new(),
             ended_order: VecDeque::new(),
             workers: BTreeMap::new(),
+            keys: HashMap::new(),
             drained: BTreeMap::new(),
             attempts: epoch << 20,
             first_attempt: epoch << 20,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::assignment::SubRangeSet;
+use super::signed_result::{ResultSignature, Statement, commitment};
 use super::{UnitId, WorkerName};
 use crate::tally::{Parts, Tally};
 
@@ -42,4 +44,28 @@ pub struct UnitResult {
     pub source: Source,
     /// Counting time, in seconds.
     pub elapsed_s: f64,
+    /// The signature of the worker; `None` from guests and from workers of earlier versions.
+    pub signature: Option<ResultSignature>,
+}
+
+impl UnitResult {
+    /// Returns the statement that a worker signs for this result of a lease of mirror images, or not,
+    /// and of `sub_ranges`, which is empty for whole units.
+    pub fn statement(&self, mirrored: bool, sub_ranges: SubRangeSet) -> Statement<'_> {
+        Statement {
+            unit: self.unit,
+            mirrored,
+            sub_ranges: self.spots(sub_ranges),
+            thirds: self.tally.thirds(),
+            commitment: commitment(&self.sub_sums),
+            kernel: &self.source.kernel,
+        }
+    }
+
+    /// Returns the sub-ranges that the result is limited to, given those of its lease; empty for the
+    /// whole unit, which workers of earlier versions always recount.
+    pub(super) fn spots(&self, sub_ranges: SubRangeSet) -> SubRangeSet {
+        let limited = self.sub_sums.len() == sub_ranges.len();
+        if limited { sub_ranges } else { SubRangeSet::default() }
+    }
 }

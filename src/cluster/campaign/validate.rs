@@ -5,6 +5,7 @@ use super::event::{CampaignEvent, JobState};
 use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::key::{Grant, Grantee};
+use super::signed_result::ResultSignature;
 use super::state::Campaign;
 use super::unit_result::UnitResult;
 use super::units::{UnitOutcome, UnitStatus};
@@ -83,7 +84,9 @@ impl Campaign {
         if !self.is_announced(result) || self.reputation.has_too_many_sources(source) {
             return Validation::nothing(ResultVerdict::StaleJob);
         }
-        if let Err(why) = check(result, &grant, limits) {
+        let checked =
+            check(result, &grant, limits).and_then(|()| self.check_signature(result, &grant));
+        if let Err(why) = checked {
             let reason = format!("its result for {unit} {why}");
             let events = self.quarantine(&source.worker, &reason, false);
             return Validation { verdict: ResultVerdict::Refused, events };
@@ -96,6 +99,27 @@ impl Campaign {
             None if grant.mirrored => Validation::nothing(ResultVerdict::StaleJob),
             None => self.validate_first(result),
         }
+    }
+
+    /// Checks that a result is signed if its worker has a key.
+    ///
+    /// # Errors
+    /// Returns a description of the problem.
+    fn check_signature(&self, result: &UnitResult, grant: &Grant) -> Result<(), &'static str> {
+        let Some(key) = self.result_key(&result.source.worker) else { return Ok(()) };
+        let Some(signature) = &result.signature else {
+            return Err("is not signed, although the worker has a key");
+        };
+        let statement = result.statement(grant.mirrored, grant.sub_ranges);
+        let signed = statement.commitment == signature.commitment
+            && key.verifies(&statement.to_bytes(), &signature.signature);
+        if signed { Ok(()) } else { Err("has a signature that does not match") }
+    }
+
+    /// Returns the signature that is recorded with a result: none if the worker has no key to
+    /// verify it with.
+    fn signature_of(&self, result: &UnitResult) -> Option<ResultSignature> {
+        result.signature.filter(|_| self.result_key(&result.source.worker).is_some())
     }
 
     /// Returns the scope of the lease under which a result was counted, if the coordinator granted
@@ -168,6 +192,7 @@ impl Campaign {
             checks: Some(checks),
             // Only a spot check needs them.
             sub_sums: if checks.has_spot() { sub_sums.clone() } else { Vec::new() },
+            signature: self.signature_of(result),
         };
         Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
     }
@@ -177,7 +202,7 @@ impl Campaign {
         if outcome.tally.thirds() == result.tally.thirds() {
             return Validation::nothing(ResultVerdict::Duplicate);
         }
-        self.validate_difference(result, job, outcome, Claim::Whole(result.tally))
+        self.validate_difference(result, job, outcome, (Claim::Whole(result.tally), false))
     }
 
     fn validate_recount(
@@ -194,10 +219,10 @@ impl Campaign {
             return Validation::nothing(ResultVerdict::Duplicate);
         }
         let (unit, elapsed_s, source) = (*unit, *elapsed_s, source.clone());
-        // Workers of earlier versions always recount the whole unit.
-        let spot = !grant.sub_ranges.is_empty() && sub_sums.len() == grant.sub_ranges.len();
-        if spot {
-            let (sub_ranges, sums) = (grant.sub_ranges, sub_sums.clone());
+        let signature = self.signature_of(result);
+        let sub_ranges = result.spots(grant.sub_ranges);
+        if !sub_ranges.is_empty() {
+            let sums = sub_sums.clone();
             return match job.agrees_with(unit.unit, sub_ranges, &sums) {
                 // The sums are no longer stored, because the unit was confirmed in the meantime.
                 None => Validation::nothing(ResultVerdict::Duplicate),
@@ -213,16 +238,18 @@ impl Campaign {
                         source,
                         agrees,
                         elapsed_s,
+                        signature,
                     };
                     Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
                 }
                 Some(false) => {
-                    self.validate_difference(result, job, outcome, Claim::Spot(sub_ranges, sums))
+                    let claim = Claim::Spot(sub_ranges, sums);
+                    self.validate_difference(result, job, outcome, (claim, true))
                 }
             };
         }
         if outcome.tally.thirds() != tally.thirds() {
-            return self.validate_difference(result, job, outcome, Claim::Whole(*tally));
+            return self.validate_difference(result, job, outcome, (Claim::Whole(*tally), true));
         }
         // A dispute is left to the arbiter, even if others agree in the meantime.
         if outcome.checker.is_some() || job.disputes.contains_key(&unit.unit) {
@@ -235,17 +262,19 @@ impl Campaign {
             mirrored: true,
             agrees: true,
             elapsed_s,
+            signature,
         };
         Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
     }
 
-    /// Validates a result that differs from the recorded one.
+    /// Validates a result that differs from the recorded one. `mirrored` is true if it is of the
+    /// mirror image.
     fn validate_difference(
         &self,
         result: &UnitResult,
         job: &Job,
         outcome: &UnitOutcome,
-        claim: Claim,
+        (claim, mirrored): (Claim, bool),
     ) -> Validation {
         let UnitResult { unit, tally, source, elapsed_s, .. } = result;
         let first = self.reputation.source(outcome.source);
@@ -273,18 +302,26 @@ impl Campaign {
             return Validation::nothing(ResultVerdict::Conflict);
         }
         let (unit, source, elapsed_s, agrees) = (*unit, source.clone(), *elapsed_s, false);
+        let signature = self.signature_of(result);
         let event = match claim {
             Claim::Whole(_) => CampaignEvent::Recount {
                 unit,
                 tally: *tally,
                 source,
-                mirrored: true,
+                mirrored,
                 agrees,
                 elapsed_s,
+                signature,
             },
-            Claim::Spot(sub_ranges, sums) => {
-                CampaignEvent::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }
-            }
+            Claim::Spot(sub_ranges, sums) => CampaignEvent::SpotCheck {
+                unit,
+                sub_ranges,
+                sums,
+                source,
+                agrees,
+                elapsed_s,
+                signature,
+            },
         };
         // The job is not finished until the arbiter has decided.
         let again =

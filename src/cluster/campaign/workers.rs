@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use super::signed_result::ResultKey;
 use super::state::Campaign;
 use crate::decomposition::JobHash;
 
@@ -73,6 +74,23 @@ impl Campaign {
         if !self.drain(worker) {
             self.drained.insert(worker.to_owned(), boot);
         }
+    }
+
+    /// Returns the key with which a worker signs its results, if it has one.
+    pub fn result_key(&self, worker: &str) -> Option<ResultKey> {
+        self.keys.get(worker)?.last().copied()
+    }
+
+    /// Returns whether a key that a worker presents is new and is to be recorded. A worker gets a
+    /// new key if it loses its data directory, so there are few; the rest are ignored.
+    pub fn is_new_key(&self, worker: &str, key: ResultKey) -> bool {
+        const MOST_KEYS: usize = 64;
+        let known = self.keys.get(worker).map_or(&[][..], Vec::as_slice);
+        known.last() != Some(&key) && known.len() < MOST_KEYS
+    }
+
+    pub(super) fn apply_key(&mut self, worker: &str, key: ResultKey) {
+        self.keys.entry(worker.to_owned()).or_default().push(key);
     }
 
     /// Returns whether a worker is draining.

@@ -271,6 +271,8 @@ impl CampaignActor {
             let _ = reply.send(Err(Unavailable::SyncFirst));
             return;
         }
+        // The key with which the results are verified may be new.
+        self.write_seen();
         let mut verdicts = Vec::with_capacity(results.len());
         let mut committed = true;
         for result in results {
@@ -434,11 +436,18 @@ impl CampaignActor {
         }
     }
 
+    /// Commits the entries of new workers and of their keys.
+    fn write_seen(&mut self) {
+        let seen = self.workers.take_unwritten();
+        if !self.append_and_apply(&seen) {
+            // Another write reports the problem.
+            self.workers.keep_unwritten(seen);
+        }
+    }
+
     fn tick(&mut self) {
         self.retry_writing();
-        let seen = self.workers.take_unwritten();
-        // If this cannot be written, another write reports the problem.
-        self.append_and_apply(&seen);
+        self.write_seen();
         self.expire_and_finish();
         self.assign_to_arbiter();
         let steady_ms = self.clock.now_ms();

@@ -6,7 +6,7 @@ use super::arbiter;
 use super::plan::{PlanContext, Planned};
 use crate::board::Problem;
 use crate::cluster::campaign::{
-    JobState, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
+    JobState, ResultKey, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
 };
 use crate::cluster::protocol::v1;
 use crate::decomposition::{Job, JobHash};
@@ -55,6 +55,8 @@ pub(super) struct WorkerDetails {
     pub(super) build: String,
     pub(super) address: String,
     pub(super) devices: Vec<v1::Device>,
+    /// The key with which it signs its results.
+    pub(super) key: Option<ResultKey>,
 }
 
 /// The answer to a sync.

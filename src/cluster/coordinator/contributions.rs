@@ -180,6 +180,7 @@ mod tests {
             elapsed_s: 2.0,
             checks: None,
             sub_sums: Vec::new(),
+            signature: None,
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) struct WorkerDirectory {
     details: HashMap<String, WorkerDetails>,
     /// Known workers that are silent now.
     silent: HashSet<String>,
-    /// Entries of new workers, written with the next tick. No call waits for them.
+    /// Entries of new workers and new keys, written with the next tick or before results.
     unwritten: Vec<Entry>,
 }
 
@@ -24,8 +24,8 @@ impl WorkerDirectory {
     /// new or has returned, and which of its devices failed since its last sync.
     pub(super) fn record(
         &mut self,
-        worker: &str,
-        owner: &str,
+        campaign: &Campaign,
+        (worker, owner): (&str, &str),
         details: WorkerDetails,
         observers: &Observers,
     ) {
@@ -51,8 +51,14 @@ impl WorkerDirectory {
                 build = details.build,
                 "a worker has joined"
             );
+        }
+        let presented = |details: &WorkerDetails| details.key;
+        let new_key = details.key.filter(|key| {
+            campaign.is_new_key(worker, *key) && before.and_then(presented) != Some(*key)
+        });
+        if (before.is_none() || new_key.is_some()) && !is_guest(worker) {
             let (worker, owner) = (worker.to_owned(), owner.to_owned());
-            let seen = CampaignEvent::WorkerSeen { worker, owner };
+            let seen = CampaignEvent::WorkerSeen { worker, owner, key: new_key };
             self.unwritten.push(Entry::new(seen, now_ms()));
         }
         self.details.insert(worker.to_owned(), details);
@@ -61,6 +67,11 @@ impl WorkerDirectory {
     /// Removes and returns the entries of new workers that are not in the ledger yet.
     pub(super) fn take_unwritten(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.unwritten)
+    }
+
+    /// Keeps entries that could not be written.
+    pub(super) fn keep_unwritten(&mut self, entries: Vec<Entry>) {
+        self.unwritten.splice(..0, entries);
     }
 
     /// Returns what a worker reported about itself.

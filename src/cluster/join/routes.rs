@@ -258,9 +258,8 @@ async fn sync(
         kernels: vec![SHADERS.to_owned()],
         rates: rates.collect::<Result<_, _>>().map_err(invalid)?,
         held: held.collect::<Result<_, _>>().map_err(invalid)?,
-        draining: false,
         devices: vec![device],
-        wait_ms: 0,
+        ..v1::SyncRequest::default()
     };
     let response = app.work.clone().sync(request_for(request, &visitor)).await?.into_inner();
     let v1::SyncResponse { desired, cancel, next_sync_ms, jobs, quarantined, .. } = response;

@@ -208,5 +208,6 @@ pub(super) fn unit_result(
         sub_sums,
         source,
         elapsed_s,
+        signature: None,
     }))
 }

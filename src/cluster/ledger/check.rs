@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::campaign_file::{JobRecord, OpenError, canonical_path, configure, identify, wal_path};
 use super::commit_mark::read_mark;
+use super::entry::Entry;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::ledger_state::JobSubmission;
 use super::schema;
@@ -262,6 +263,26 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
         Some(source) => Err(LedgerError::Output { path: path.to_owned(), source }),
         None => Ok(written),
     }
+}
+
+/// Calls `visit` with every entry, in order, until it returns false. Reads one row at a time, from a
+/// snapshot.
+///
+/// # Errors
+/// Returns an error if the file cannot be read, is not a ledger of this version, or is damaged. The
+/// entries visited so far must then not be used.
+pub fn visit(path: &Path, visit: &mut dyn FnMut(Entry) -> bool) -> Result<(), LedgerError> {
+    let connection = open_for_reading(path)?;
+    let mut visit_entry = |_, _: &str, entry: Entry| {
+        Ok(if visit(entry) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    };
+    schema::verify_tables(&connection)
+        .and_then(|()| {
+            let damaged = &mut |damage: LedgerCorruption| Err(damage.into());
+            schema::read_entries(&connection, None, &mut visit_entry, damaged)
+        })
+        .map(drop)
+        .map_err(ReadError::at(path, "read"))
 }
 
 fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {

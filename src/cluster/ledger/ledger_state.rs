@@ -124,7 +124,7 @@ impl LedgerState {
             let job = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
             return job.apply(number, entry, result, undo);
         }
-        if let CampaignEvent::WorkerSeen { worker, owner } = &entry.event {
+        if let CampaignEvent::WorkerSeen { worker, owner, .. } = &entry.event {
             let before = self.owners.insert(worker.clone(), owner.clone());
             undo.push(Undo::Owner(worker.clone(), before));
         }

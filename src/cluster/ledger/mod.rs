@@ -17,7 +17,7 @@ mod schema;
 mod units_in_force;
 
 pub use campaign_file::{CampaignFile, JobRecord};
-pub use check::{CheckReport, JobOverview, Overview, check, export, show};
+pub use check::{CheckReport, JobOverview, Overview, check, export, show, visit};
 pub use entry::Entry;
 pub use invalid_entry::InvalidEntry;
 pub use ledger_error::{LedgerCorruption, LedgerError};

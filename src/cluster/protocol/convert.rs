@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::campaign::{
-    Assignment, HeldLease, JobState, ResultVerdict, Source, SubRangeSet, SyncRequest, SyncResponse,
-    UnitId, UnitResult,
+    Assignment, HeldLease, JobState, ResultKey, ResultSignature, ResultVerdict, Source,
+    SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, commitment, possession_message,
 };
 use crate::decomposition::{JobHash, Subproblems};
 use crate::tally::{Parts, Residues, Tally};
@@ -43,6 +43,9 @@ pub enum Malformed {
     /// A value is out of range.
     #[error("{0} is out of range")]
     Range(&'static str),
+    /// A worker presents a key without the proof that it has the private one.
+    #[error("the key of the worker is not signed by the key itself")]
+    KeyProof,
     /// The piece or the board is invalid.
     #[error("{0}")]
     Problem(String),
@@ -113,6 +116,15 @@ fn parts(sent: &[v1::Part]) -> Result<Parts, Malformed> {
         added.map_err(|_| Malformed::Range("the sum of the parts"))?;
     }
     Ok(parts)
+}
+
+/// Returns the signature of a result, if it has one, with the commitment to its sums.
+fn signature(sent: &[u8], sub_sums: &[u8]) -> Result<Option<ResultSignature>, Malformed> {
+    if sent.is_empty() {
+        return Ok(None);
+    }
+    let commitment = commitment(&self::sub_sums(sub_sums)?);
+    Ok(Some(ResultSignature { commitment, signature: bytes("a signature", sent)? }))
 }
 
 fn sub_sums(bytes: &[u8]) -> Result<Vec<u128>, Malformed> {
@@ -233,6 +245,26 @@ pub mod messages {
         })
     }
 
+    /// Returns the key that a worker presents with a sync, if it does.
+    ///
+    /// # Errors
+    /// The worker does not prove that it has the private key.
+    pub fn result_key(
+        request: &v1::SyncRequest,
+        worker: &str,
+    ) -> Result<Option<ResultKey>, Malformed> {
+        if request.result_key.is_empty() {
+            return Ok(None);
+        }
+        let key = ResultKey::from_bytes(bytes("a key", &request.result_key)?);
+        let proof = bytes("the signature of a key", &request.key_signature)?;
+        if key.verifies(&possession_message(worker), &proof) {
+            Ok(Some(key))
+        } else {
+            Err(Malformed::KeyProof)
+        }
+    }
+
     /// Returns a worker's devices with texts that are safe to display.
     ///
     /// # Errors
@@ -304,6 +336,7 @@ pub mod messages {
             parts: parts(&result.parts)?,
             source,
             elapsed_s: seconds("the elapsed time", result.elapsed_s)?,
+            signature: signature(&result.signature, &result.sub_sums)?,
         })
     }
 
@@ -327,6 +360,7 @@ pub mod messages {
             elapsed_s: completion.elapsed_s,
             sub_sums: completion.sub_sums.iter().flat_map(|sum| sum.to_be_bytes()).collect(),
             grant: completion.grant.clone(),
+            signature: completion.signature.map_or(Vec::new(), |signed| signed.signature.into()),
         }
     }
 }
@@ -421,6 +455,7 @@ mod tests {
             sub_sums,
             source,
             elapsed_s: 1.5,
+            signature: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! A worker's data directory: its lock, its name and its certificate.
+//! A worker's data directory: its lock, its name, its certificate and its key for results.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,7 +9,7 @@ use super::WorkerError;
 use super::backoff::Backoff;
 use super::connection::{RpcFailure, classify};
 use crate::atomic_file::{self, AtomicFile};
-use crate::cluster::auth::{Credentials, CredentialsError, Name, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, SigningKey, Token};
 use crate::cluster::protocol::{
     Address, ConnectError, ConnectErrorKind, EnrolError, Security, enrol, now_ms,
 };
@@ -62,6 +62,14 @@ impl DataDir {
     /// Returns the path of the outbox file.
     pub(super) fn outbox(&self) -> PathBuf {
         self.path.join("outbox.db")
+    }
+
+    /// Returns the key that signs the worker's results, which is created with the directory.
+    ///
+    /// # Errors
+    /// Its file cannot be used.
+    pub(super) fn result_key(&self) -> Result<SigningKey, WorkerError> {
+        Ok(SigningKey::load_or_create(&self.path.join("result.key"))?)
     }
 
     /// Returns the worker's name and how its connections are secured. Redeems the token if there is

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::outbox::Outbox;
 use super::work_queue::{Batch, DeviceStatus, LeasedUnit, MeasuredRates, WorkQueue};
-use crate::cluster::campaign::{Source, UnitId, UnitResult};
+use crate::cluster::auth::SigningKey;
+use crate::cluster::campaign::{ResultSignature, Source, UnitId, UnitResult};
 use crate::cluster::protocol::v1::FailReason;
 use crate::cluster::protocol::{device_label, messages, v1};
 use crate::decomposition::{DecompositionCache, JobHash};
@@ -35,6 +36,8 @@ pub(super) struct DecompositionRequest {
 struct LeasedUnits {
     queue: Arc<WorkQueue>,
     outbox: Arc<Outbox>,
+    /// The key that signs the results.
+    key: Arc<SigningKey>,
 }
 
 /// The threads. They end soon after this is dropped.
@@ -51,13 +54,17 @@ impl Executors {
     /// # Errors
     /// The system cannot create a thread.
     pub(super) fn start(
-        (queue, outbox): (&Arc<WorkQueue>, &Arc<Outbox>),
+        (queue, outbox, key): (&Arc<WorkQueue>, &Arc<Outbox>, &Arc<SigningKey>),
         kernels: CpuKernels,
         cpu_threads: usize,
         devices: Vec<Device>,
         discover: bool,
     ) -> std::io::Result<Self> {
-        let units = LeasedUnits { queue: Arc::clone(queue), outbox: Arc::clone(outbox) };
+        let units = LeasedUnits {
+            queue: Arc::clone(queue),
+            outbox: Arc::clone(outbox),
+            key: Arc::clone(key),
+        };
         let (requests, received) = mpsc::channel();
         // If a thread cannot be started, dropping this value ends those that were.
         let mut executor = Executor::new(Arc::new(units), kernels, PieceSize::Timed);
@@ -98,6 +105,7 @@ struct LeasedCount {
     counted: Vec<Parts>,
     elapsed: Duration,
     source: Source,
+    key: Arc<SigningKey>,
 }
 
 impl UnitCount for LeasedCount {
@@ -119,14 +127,14 @@ impl UnitCount for LeasedCount {
     }
 
     fn finish(self) -> Result<v1::Result, TallyError> {
-        let Self { unit: LeasedUnit { lease, unit }, counted, elapsed, source, .. } = self;
+        let Self { unit: LeasedUnit { lease, unit }, counted, elapsed, source, key, .. } = self;
         let mut parts = Parts::default();
         let mut sub_sums = Vec::with_capacity(counted.len());
         for sub_range in &counted {
             sub_sums.push(sub_range.total()?.thirds());
             parts.merge(sub_range)?;
         }
-        Ok(messages::result(&UnitResult {
+        let mut result = UnitResult {
             unit: UnitId { job: lease.job, unit },
             attempt: lease.attempt,
             grant: lease.grant.clone(),
@@ -135,7 +143,12 @@ impl UnitCount for LeasedCount {
             sub_sums,
             source,
             elapsed_s: elapsed.as_secs_f64(),
-        }))
+            signature: None,
+        };
+        let statement = result.statement(lease.mirrored, lease.sub_ranges);
+        let signature = key.sign(&statement.to_bytes());
+        result.signature = Some(ResultSignature { commitment: statement.commitment, signature });
+        Ok(messages::result(&result))
     }
 }
 
@@ -190,7 +203,14 @@ impl UnitSource for LeasedUnits {
             build: String::new(),
         };
         let counted = vec![Parts::default(); sub_ranges.len()];
-        LeasedCount { unit: unit.clone(), sub_ranges, counted, elapsed: Duration::ZERO, source }
+        LeasedCount {
+            unit: unit.clone(),
+            sub_ranges,
+            counted,
+            elapsed: Duration::ZERO,
+            source,
+            key: Arc::clone(&self.key),
+        }
     }
 
     /// The queue is updated before the outbox: a result may be acknowledged a moment after it is

@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::auth::{CredentialsError, Name, NameError, Token};
+use crate::cluster::auth::{CredentialsError, Name, NameError, SigningKeyError, Token};
 use crate::cluster::protocol::{Address, ChannelError};
 use crate::executor::{Device, DeviceChoice, DeviceError, KernelFactory};
 use crate::kernel::{KernelError, KernelKind};
@@ -159,6 +159,9 @@ pub enum WorkerError {
     /// The certificate cannot be obtained, stored or used.
     #[error(transparent)]
     Holder(#[from] CredentialsError),
+    /// The key for results cannot be used.
+    #[error(transparent)]
+    ResultKey(#[from] SigningKeyError),
     /// The outbox cannot be used.
     #[error(transparent)]
     Outbox(#[from] OutboxError),

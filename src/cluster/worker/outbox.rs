@@ -149,6 +149,11 @@ impl Outbox {
         self.shared.state().results.len()
     }
 
+    /// Returns whether there are results without a signature.
+    pub(super) fn has_unsigned(&self) -> bool {
+        self.shared.state().results.values().any(|stored| stored.result.signature.is_empty())
+    }
+
     /// Returns a receiver that is notified whenever the sendable results change.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()

@@ -23,7 +23,7 @@ use super::outbox::Outbox;
 use super::provers::Provers;
 use super::work_queue::{QueueReport, WorkQueue};
 use super::{Summary, WorkerError, WorkerOptions};
-use crate::cluster::auth::Name;
+use crate::cluster::auth::{Name, SigningKey};
 use crate::executor::{
     CpuKernels, Device, DeviceChoice, DeviceError, KernelFactory, KernelPreference, find_devices,
     known_answers,
@@ -49,6 +49,7 @@ pub async fn run(
     }
     let data_dir = DataDir::open(&options.data)?;
     let outbox = Arc::new(Outbox::open(&data_dir.outbox())?);
+    let key = Arc::new(data_dir.result_key()?);
     let WorkerOptions { join, token, name, insecure, deadline, .. } = &options;
     let params = JoinParams {
         address: join,
@@ -82,7 +83,7 @@ pub async fn run(
     let queue = Arc::new(WorkQueue::new(preference, threads.get(), cpu_counts));
     devices.extend(options.opened);
     let executors =
-        Executors::start((&queue, &outbox), kernels, threads.get(), devices, discover_gpus)
+        Executors::start((&queue, &outbox, &key), kernels, threads.get(), devices, discover_gpus)
             .map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %connection.address(), threads = threads.get(), "working");
     // Without CPU threads the worker proves nothing.
@@ -93,6 +94,7 @@ pub async fn run(
         connection,
         queue,
         outbox,
+        key,
         executors,
         provers,
         proofs: watch::Sender::new(0),
@@ -151,6 +153,7 @@ struct WorkerLoop {
     connection: Connection,
     queue: Arc<WorkQueue>,
     outbox: Arc<Outbox>,
+    key: Arc<SigningKey>,
     executors: Executors,
     provers: Provers,
     /// The number of running proof searches that the coordinator last reported.

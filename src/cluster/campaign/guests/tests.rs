@@ -73,6 +73,7 @@ impl World {
                 build: String::new(),
             },
             elapsed_s: 1.0,
+            signature: None,
         };
         let validation = self.campaign.validate(&result, None);
         validation.events.iter().for_each(|event| self.campaign.apply(event));

@@ -24,6 +24,7 @@ fn result(completions: u128, nodes: u128, sub_sums: Vec<u128>) -> UnitResult {
         sub_sums,
         source,
         elapsed_s: 1.0,
+        signature: None,
     }
 }
 

@@ -93,7 +93,8 @@ impl CampaignActor {
     }
 
     fn sync(&mut self, request: &SyncRequest, details: WorkerDetails) -> SyncReply {
-        self.workers.record(&request.worker, &request.owner, details, &self.observers);
+        let from = (&request.worker[..], &request.owner[..]);
+        self.workers.record(&self.campaign, from, details, &self.observers);
         let response = self.campaign.sync(request, self.clock.now_ms());
         let mut hashes: Vec<JobHash> = response.desired.iter().map(|lease| lease.job).collect();
         hashes.sort_unstable();

@@ -77,7 +77,16 @@ pub(in crate::cluster::coordinator) fn done(
     let thirds = 3 * solutions;
     let tally = Tally::from_parts(thirds, Residues::of(thirds), 1);
     let (checks, sub_sums) = (Some(Default::default()), Vec::new());
-    CampaignEvent::UnitDone { unit, attempt: 1, tally, source, elapsed_s: 0.5, checks, sub_sums }
+    CampaignEvent::UnitDone {
+        unit,
+        attempt: 1,
+        tally,
+        source,
+        elapsed_s: 0.5,
+        checks,
+        sub_sums,
+        signature: None,
+    }
 }
 
 impl TestActor {
@@ -112,8 +121,15 @@ impl TestActor {
             };
             let source = source(COORDINATOR);
             let (mirrored, agrees) = (true, true);
-            let recount =
-                CampaignEvent::Recount { unit, tally, source, mirrored, agrees, elapsed_s };
+            let recount = CampaignEvent::Recount {
+                unit,
+                tally,
+                source,
+                mirrored,
+                agrees,
+                elapsed_s,
+                signature: None,
+            };
             self.actor.record(vec![recount]).expect("the disk has room");
         }
         (0..3).for_each(|_| self.actor.tick());
@@ -199,7 +215,7 @@ fn a_ledger_that_is_read_again_gives_the_same_jobs_and_events() {
             widen: true,
         },
         CampaignEvent::UnitVoided { unit: unit(0), reason },
-        CampaignEvent::WorkerSeen { worker: worker.clone(), owner: worker.clone() },
+        CampaignEvent::WorkerSeen { worker: worker.clone(), owner: worker.clone(), key: None },
         done(unit(0), 40, source(COORDINATOR)),
         CampaignEvent::JobState { job, state: JobState::Paused },
         CampaignEvent::WorkerReleased { worker: "w2".into() },

@@ -29,7 +29,8 @@ impl Service {
         let request = request.into_inner();
         let build = Self::build(request.peer.as_ref())?;
         let devices = messages::devices(request.devices.clone()).map_err(malformed)?;
-        let about = WorkerDetails { build, address: from, devices };
+        let key = messages::result_key(&request, &caller.name).map_err(malformed)?;
+        let about = WorkerDetails { build, address: from, devices, key };
         let wait = Duration::from_millis(request.wait_ms.into()).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         let request = messages::sync_request(request, (caller.name.clone(), caller.owner, address))

@@ -72,7 +72,8 @@ fn the_size_of_a_list_of_workers_is_bounded_whatever_they_report() {
         test.actor.campaign.sync(&request, number);
     }
     for number in 4_100..4_200 {
-        let details = WorkerDetails { build: long(9), address: long(9), devices: devices.clone() };
+        let details =
+            WorkerDetails { build: long(9), address: long(9), devices: devices.clone(), key: None };
         test.actor.workers.set_details(long(number), details);
     }
     let workers = test.workers().workers;

@@ -26,7 +26,8 @@ fn leased_units(name: &str, cpu_counts: bool) -> (LeasedUnits, Scratch) {
     let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
     let queue = Arc::new(WorkQueue::new(preference, 1, cpu_counts));
     let outbox = Arc::new(Outbox::open(&folder.join("outbox.db")).expect("opens"));
-    (LeasedUnits { queue, outbox }, Scratch(folder))
+    let key = Arc::new(SigningKey::generate().expect("random"));
+    (LeasedUnits { queue, outbox, key }, Scratch(folder))
 }
 
 /// Returns leases of whole units, of whole mirror images and of some sub-ranges of mirror

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::WorkerLoop;
-use crate::cluster::campaign::Assignment;
+use crate::cluster::campaign::{Assignment, possession_message};
 use crate::cluster::protocol::{self, MOST_HELD, messages, peer, v1};
 use crate::cluster::worker::WorkerError;
 use crate::cluster::worker::backoff::Backoff;
@@ -233,6 +233,14 @@ impl WorkerLoop {
             fault: device.fault.unwrap_or_default(),
             temperature_c: None,
         });
+        // Results without a signature, which an earlier version left in the outbox, are accepted only
+        // from a worker without a key.
+        let (result_key, key_signature) = if self.outbox.has_unsigned() {
+            (Vec::new(), Vec::new())
+        } else {
+            let proof = self.key.sign(&possession_message(self.name.as_str()));
+            (self.key.public().into(), proof.into())
+        };
         v1::SyncRequest {
             peer: peer(),
             worker: self.name.to_string(),
@@ -244,6 +252,8 @@ impl WorkerLoop {
             draining,
             devices: cpu.into_iter().chain(others).collect(),
             wait_ms: 0,
+            result_key,
+            key_signature,
         }
     }
 }

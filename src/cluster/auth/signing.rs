@@ -1,0 +1,133 @@
+//! Key pairs for signatures (Ed25519, RFC 8032), kept in private files.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair};
+
+use super::files::{FileError, read_private, replace};
+
+/// A key pair that signs messages.
+pub struct SigningKey(Ed25519KeyPair);
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(…)")
+    }
+}
+
+/// The reason that a signing key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SigningKeyError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Other users of this machine may read the file.
+    #[error("{path} can be read by other users (mode {1:o}); run chmod 600 on it", path = .0.display())]
+    Exposed(PathBuf, u32),
+    /// The file is not a key.
+    #[error("{path} is damaged: it is not a PKCS #8 key for Ed25519", path = .0.display())]
+    Damaged(PathBuf),
+    /// The system has no random bytes.
+    #[error("the system has no random bytes for a new key")]
+    Random,
+}
+
+impl SigningKey {
+    /// Creates a key pair.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub fn generate() -> Result<Self, SigningKeyError> {
+        let (key, _) = generate()?;
+        Ok(key)
+    }
+
+    /// Returns the key pair in the file at `path` (PKCS #8), and creates it if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, is damaged, or is open to other users.
+    pub fn load_or_create(path: &Path) -> Result<Self, SigningKeyError> {
+        /// Far more than a key has.
+        const MOST_BYTES: u64 = 4096;
+        match read_private(path, MOST_BYTES, SigningKeyError::Exposed) {
+            Ok((_, bytes)) => Ed25519KeyPair::from_pkcs8(&bytes)
+                .map(Self)
+                .map_err(|_| SigningKeyError::Damaged(path.to_owned())),
+            Err(SigningKeyError::File(error)) if error.source.kind() == io::ErrorKind::NotFound => {
+                let (key, bytes) = generate()?;
+                replace(path, &bytes)?;
+                Ok(key)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the public key.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.public_key().as_ref().try_into().expect("a public key has 32 bytes")
+    }
+
+    /// Returns the signature of a message. The same message has the same signature.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).as_ref().try_into().expect("a signature has 64 bytes")
+    }
+}
+
+/// Creates a key pair. Returns it with its encoding.
+fn generate() -> Result<(SigningKey, Vec<u8>), SigningKeyError> {
+    let encoded = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
+        .map_err(|_| SigningKeyError::Random)?;
+    let pair = Ed25519KeyPair::from_pkcs8(encoded.as_ref()).map_err(|_| SigningKeyError::Random)?;
+    Ok((SigningKey(pair), encoded.as_ref().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{ED25519, UnparsedPublicKey};
+
+    use super::super::files::create_private_folder;
+    use super::super::testing::Folder;
+    use super::*;
+
+    #[test]
+    fn a_key_is_created_once_and_its_signatures_can_be_verified() {
+        let folder = Folder::new("signing");
+        create_private_folder(&folder.0).expect("created");
+        let path = folder.0.join("result.key");
+        let key = SigningKey::load_or_create(&path).expect("created");
+        let again = SigningKey::load_or_create(&path).expect("loaded");
+        assert_eq!(key.public(), again.public());
+        assert_ne!(key.public(), SigningKey::generate().expect("random").public());
+        let signature = key.sign(b"message");
+        assert_eq!(signature, again.sign(b"message"));
+        let public = UnparsedPublicKey::new(&ED25519, key.public());
+        assert!(public.verify(b"message", &signature).is_ok());
+        assert!(public.verify(b"another", &signature).is_err());
+    }
+
+    #[test]
+    fn damaged_and_exposed_files_are_refused_and_kept() {
+        let folder = Folder::new("signing-damaged");
+        create_private_folder(&folder.0).expect("created");
+        let path = folder.0.join("result.key");
+        std::fs::write(&path, "no key").expect("written");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let set = |mode| {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))
+                    .expect("it is ours");
+            };
+            set(0o644);
+            let refused = SigningKey::load_or_create(&path).expect_err("others may read it");
+            assert!(matches!(refused, SigningKeyError::Exposed(..)), "{refused}");
+            set(0o600);
+        }
+        let refused = SigningKey::load_or_create(&path).expect_err("damaged");
+        assert!(matches!(refused, SigningKeyError::Damaged(_)), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"no key");
+    }
+}
