@@ -26,8 +26,12 @@ const TEXT: &str = "
 
 const UNPUBLISHED: JobSize = JobSize { units: 1_000_000, sub_ranges: 32, is_published: false };
 
-/// Returns the report of the file's fleet for a count of 8.64e13 nodes, which takes 500 days for each
-/// second of the measured count: 1000 days for a device of the first kind.
+/// The days of a whole count for each second of the measured one. The campaign does not end at
+/// midnight, where rounding would decide on which day it ends.
+const DAYS: f64 = 501.3;
+
+/// Returns the report of the file's fleet for a count that takes a device of the first kind 2 × 501.3
+/// days at a million nodes a second.
 fn report(text: &str, job: JobSize) -> FleetReport {
     let file = FleetFile::parse(text, 28).expect("a fleet");
     let days = |days: f64| DeviceTime { seconds: days * 86_400.0, ln_error: 0.0 };
@@ -35,14 +39,14 @@ fn report(text: &str, job: JobSize) -> FleetReport {
         name: device.name.clone(),
         owner: device.owner.clone(),
         count: device.count,
-        whole_count: days(500.0 * device.measurement.elapsed_s),
+        whole_count: days(DAYS * device.measurement.elapsed_s),
         hours_per_day: device.hours_per_day,
         watts: device.watts,
     });
-    let coordinator = file.coordinator.map(|one| days(500.0 * one.elapsed_s));
+    let coordinator = file.coordinator.map(|one| days(DAYS * one.elapsed_s));
     let fleet = Fleet { kinds: kinds.collect(), coordinator, settings: file.settings };
     let start = file.start.unwrap_or(date(2027, 1, 1));
-    FleetReport::of(&fleet, &file, job, (Subproblems::ColumnSets, 8.64e13, start))
+    FleetReport::of(&fleet, &file, job, (Subproblems::ColumnSets, 2.0 * DAYS * 8.64e10, start))
 }
 
 #[track_caller]
@@ -58,15 +62,15 @@ fn a_report_has_the_sums_of_its_devices() {
     assert_close(found.nodes_per_s, 2e7);
     assert_close(found.nodes_per_s_all_day, 1.5e7);
     // Every unit is counted twice. The first owner has 2 of 3 parts of the rate, so that the other
-    // must check every unit of it: 200 days.
+    // must check every unit of it: 200.52 days.
     assert_close(found.checks_by_workers, 1.0);
     assert_eq!((found.checks_by_coordinator, found.limited_by), (0.0, Some("largest-owner")));
-    assert_close(found.campaign_s, 200.0 * 86_400.0);
+    assert_close(found.campaign_s, 0.4 * DAYS * 86_400.0);
     assert_eq!(found.completion.as_deref(), Some("2027-07-20"));
-    assert_close(found.device_hours, 24_000.0 + 12_000.0);
-    assert_close(found.check_hours, 12_000.0);
-    assert_close(found.energy_kwh.expect("known"), 2400.0);
-    assert_close(found.cost.expect("known"), 1200.0);
+    assert_close(found.device_hours, (2.0 + 1.0) * DAYS * 24.0);
+    assert_close(found.check_hours, DAYS * 24.0);
+    assert_close(found.energy_kwh.expect("known"), 2.0 * DAYS * 2.4);
+    assert_close(found.cost.expect("known"), DAYS * 2.4);
     assert_eq!(found.without_watts, ["b"]);
     let [a, b] = &found.devices[..] else { panic!("two kinds") };
     assert_close(a.share, 2.0 / 3.0);
@@ -82,9 +86,9 @@ fn the_text_names_what_limits_the_campaign_and_what_the_file_does_not_say() {
         "  units               1 000 000, of column sets\n",
         "  rate                2.00e7 nodes/s; 1.50e7 nodes/s averaged over a day\n",
         "  checks              100 % of the count by workers, 12 000 device-hours (2 owners, and the total is not published)\n",
-        "  time                200 d 0 h (200 d 0 h to 200 d 0 h), limited by the checks of the largest owner's units\n",
+        "  time                200 d 12 h (200 d 12 h to 200 d 12 h), limited by the checks of the largest owner's units\n",
         "  completion          2027-07-20 (2027-07-20 to 2027-07-20), from 2027-01-01\n",
-        "  energy              2 400 kWh (2 400 kWh to 2 400 kWh), without b, whose watts are not given\n",
+        "  energy              2 410 kWh (2 410 kWh to 2 410 kWh), without b, whose watts are not given\n",
         "  cost of the energy  1 200 (1 200 to 1 200) EUR\n",
     ] {
         assert!(text.contains(words), "no '{words}' in:\n{text}");
@@ -106,9 +110,9 @@ fn a_slow_coordinator_delays_the_campaign_of_one_owner() {
     let file = format!("coordinator = {{ n = 18, elapsed_s = 2 }}\nassurance = 1\n{TEXT}");
     let file = file.replace("'club'", "'lab'");
     let found = report(&file, UNPUBLISHED);
-    // Its thread counts everything again, in 1000 days.
+    // Its thread counts everything again.
     assert_eq!(found.limited_by, Some("coordinator"));
-    assert_close(found.campaign_s, 1000.0 * 86_400.0);
+    assert_close(found.campaign_s, 2.0 * DAYS * 86_400.0);
     assert_close(found.coordinator_nodes_per_s.expect("measured"), 1e6);
     let text = found.text(Path::new("fleet.toml"));
     assert!(text.contains("100 % of the count in checks and"), "{text}");
