@@ -149,11 +149,12 @@ fn a_campaign_on_a_fleet_is_forecast_from_measured_counts() {
     let two_owners = format!("{one_owner}{}hours = '12:00-24:00'\n", two_devices("b", "club"));
     let fleet = fleet_of_18(&scratch, &two_owners);
     assert_eq!((&fleet["owners"], &fleet["without_watts"]), (&2.into(), &Value::from(vec!["b"])));
-    assert_close(&fleet["checks_by_workers"], by_coordinator);
-    assert_close(&fleet["campaign_s"], 1200.0 * (1.0 + by_coordinator));
+    let checks = fleet["checks_by_workers"].as_f64().expect("a number");
+    assert!(checks > 0.02 && checks < 0.1, "{fleet}");
+    assert_close(&fleet["campaign_s"], 1200.0 * (1.0 + checks));
     assert_close(&fleet["devices"][0]["share"], 2.0 / 3.0);
     assert_close(&fleet["devices"][1]["hours_per_day"], 12.0);
-    assert_close(&fleet["devices"][1]["device_hours"], (1.0 + by_coordinator) / 3.0);
+    assert_close(&fleet["devices"][1]["device_hours"], (1.0 + checks) / 3.0);
     assert!(fleet["devices"][1]["energy_kwh"].is_null(), "{fleet}");
 }
 

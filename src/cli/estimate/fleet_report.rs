@@ -272,11 +272,14 @@ impl FleetReport {
         format!("{checks}{} of the count in audits; {time}", share(self.audits))
     }
 
-    /// Returns the reason why devices wait, if they do.
+    /// Returns the reason why devices wait, if they do, or the condition under which they do not.
     fn reason(&self) -> &'static str {
         match self.limited_by {
             Some("coordinator") => ", limited by the checks of the coordinator",
             Some(_) => ", limited by the checks of the largest owner's units",
+            None if self.owners < 2 && self.coordinator_hours.is_none() => {
+                ", if the coordinator keeps up"
+            }
             None => "",
         }
     }

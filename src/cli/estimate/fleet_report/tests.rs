@@ -98,6 +98,7 @@ fn the_text_names_what_limits_the_campaign_and_what_the_file_does_not_say() {
     for words in [
         "none by workers, because all devices have the same owner",
         "nodes/s to keep up\n",
+        ", if the coordinator keeps up\n",
         "unknown: the file gives no watts",
     ] {
         assert!(text.contains(words), "no '{words}' in:\n{text}");
