@@ -12,6 +12,7 @@
 //! | 3 | [`solver`]: classical methods, exact solvers with certificates, integer programming |
 //! | 4 | `executor`: threads for cores and devices, which count units of any source |
 //! | 4 | [`report`]: jobs and proofs as the command line and the dashboard show them |
+//! | 4 | [`fleet`]: forecasts of campaigns: time, energy, cost of the checks |
 //! | 5 | [`engine`]: whole jobs, estimates |
 //! | 6 | [`cluster`]: coordinator and workers, with layers of its own |
 //! | 6 | [`audit`]: audits of counts that others have published |
@@ -55,6 +56,8 @@ pub mod cluster;
 pub mod decomposition;
 pub mod engine;
 mod executor;
+#[cfg(feature = "cluster")]
+pub mod fleet;
 pub mod kernel;
 pub mod oeis;
 #[cfg(feature = "render")]

@@ -1,10 +1,16 @@
 //! `nqueens estimate`.
 
+mod fleet_file;
+mod fleet_report;
+
 use std::f64::consts::LN_10;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+
+use fleet_file::{FleetFile, MEASURED_SIZES};
+use fleet_report::FleetReport;
 
 use super::args::{CpuArgs, DecidedSquares, from_one, noun, number};
 use super::progress::time_with_interval;
@@ -49,6 +55,11 @@ pub(super) struct Args {
     /// The seed of the random numbers.
     #[arg(long, default_value = "1")]
     seed: u64,
+    /// Also forecast a campaign on the devices in FILE: its time and date of completion, its units,
+    /// checks and energy, for the empty board of 16 to 32 queens. FILE is in TOML, with the time of
+    /// a count on each device, as nqueens bench prints it.
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -89,6 +100,8 @@ struct Report {
     count_least_s: Option<f64>,
     count_most_s: Option<f64>,
     dives: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<FleetReport>,
 }
 
 /// The output of `--json` for a board that is too large to count.
@@ -122,17 +135,45 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             problem.n()
         )));
     }
+    // An invalid file is an error before the estimate, not after it.
+    let fleet = args.fleet.as_deref().map(|path| fleet_for(path, &problem)).transpose()?;
     let found = estimate(&problem, &options, args.seconds, args.seed)?;
+    let report_of = |file: &FleetFile| FleetReport::new(file, &problem, found.nodes);
+    let campaign = fleet.as_ref().map(report_of).transpose()?;
     if args.json {
-        print_json(&report(&problem, &found))?;
-    } else {
-        print(&text(&problem, &found))?;
+        print_json(&Report { fleet: campaign, ..report(&problem, &found) })?;
+        return Ok(Exit::Done);
+    }
+    print(&text(&problem, &found))?;
+    if let (Some(path), Some(campaign)) = (&args.fleet, campaign) {
+        print(&campaign.text(path))?;
     }
     Ok(Exit::Done)
 }
 
+/// Reads the fleet for a count of a problem.
+fn fleet_for(path: &Path, problem: &Problem) -> Result<FleetFile, Failure> {
+    let is_empty_of_queens = problem.is_empty() && problem.piece() == Piece::Queen;
+    if !is_empty_of_queens {
+        return Err(Failure::usage("--fleet is for the empty board of queens"));
+    }
+    let least = *MEASURED_SIZES.start();
+    if problem.n() < least {
+        return Err(Failure::usage(format!(
+            "--fleet is for n from {least} to {MAX_COUNT_SIZE}, not n = {}",
+            problem.n()
+        )));
+    }
+    FleetFile::read(path, problem.n())
+}
+
 /// Estimates a board that is too large to count.
 fn run_large(args: &Args, n: usize, options: &CountOptions) -> Result<Exit, Failure> {
+    if args.fleet.is_some() {
+        return Err(Failure::usage(format!(
+            "--fleet is for n up to {MAX_COUNT_SIZE}; n = {n} is too large to count"
+        )));
+    }
     let has_piece = args.piece.is_some_and(|piece| piece != Piece::Queen);
     if let Some(flag) = args.squares.given().or(has_piece.then_some("--piece")) {
         return Err(Failure::usage(format!(
@@ -245,6 +286,7 @@ fn report(problem: &Problem, found: &Estimate) -> Report {
         count_least_s: time.map(|time| time.least_s),
         count_most_s: time.map(|time| time.most_s),
         dives,
+        fleet: None,
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::count::CountError;
 use super::estimate::Forecast;
+use super::growth::{NOISE, PREFIX_GROWTH_ERROR, SET_GROWTH_ERROR, set_growth, sets_that_count};
 use super::unit_size::{forecast_of_prefixes, usual_nodes_per_s};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Job, SetFamily};
@@ -47,16 +48,8 @@ impl TimeForecast {
     }
 }
 
-/// The standard deviation of the logarithm of the time of the same count within an hour, on a virtual
-/// machine that shares caches with others (`benches/diary.md`).
-const NOISE: f64 = 0.1;
-/// The same for a count of one second, beside [`NOISE`]; in longer counts it averages out.
+/// The standard deviation of the logarithm of the time of a count of one second, beside [`NOISE`]; in longer counts it averages out.
 const SHORT_NOISE: f64 = 0.15;
-/// The standard error of [`set_growth`]. It adds up over the sizes.
-const SET_GROWTH_ERROR: f64 = 0.3;
-/// The standard error of the logarithm of the time of a node, from one board size to the next of the
-/// same parity. It adds up over the sizes.
-const PREFIX_GROWTH_ERROR: f64 = 0.1;
 /// The time in seconds by which a short count differs from what its subproblems take.
 const OVERHEAD_S: f64 = 0.005;
 /// The most by which the cost of a column set grows to the next board size of the same parity.
@@ -295,16 +288,6 @@ impl Board {
     }
 }
 
-/// Returns the number of sets of a family that are not images of others, from about 2^16 of them.
-fn sets_that_count(family: &SetFamily) -> f64 {
-    let stride = family.sets().div_ceil(1 << 16).max(1);
-    let ranks = (0..family.sets()).step_by(usize::try_from(stride).unwrap_or(usize::MAX));
-    let (looked_at, counting) = ranks.fold((0_u64, 0_u64), |(all, counting), rank| {
-        (all + 1, counting + u64::from(family.set(rank).is_some()))
-    });
-    family.sets() as f64 * counting as f64 / looked_at.max(1) as f64
-}
-
 /// Returns the time of a count of queens on this machine, from subproblems that are counted for
 /// about `time`. `nodes` is the forecast of a job with prefixes. Returns `None` for other pieces,
 /// and for a board with decided squares whose subproblems take too long.
@@ -365,18 +348,6 @@ pub(super) fn forecast_time(
     Ok(Some(board.forecast(Cost { ln, variance }, error, last)))
 }
 
-/// Returns the logarithm of the growth of a column set's time from board size `n` to `n + 2`,
-/// as `benches/diary.md` has it.
-const fn set_growth(n: usize) -> f64 {
-    match n {
-        ..=16 => 1.7,
-        17 => 2.2,
-        18 => 2.4,
-        19 => 2.7,
-        _ => 2.8,
-    }
-}
-
 impl Board {
     /// Returns the forecast from the cost on this board, which comes from the samples of `sampled`.
     /// `error` is a further standard error of the logarithm.
@@ -411,7 +382,6 @@ pub(super) fn student_95(freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decomposition::Scheme;
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
@@ -431,17 +401,6 @@ mod tests {
         let (cost, variance) = Stratum { size: 10.0, samples }.cost();
         // The standard error of the mean of 1 and 3 is 1.
         assert!((cost - 2.0).abs() < 1e-12 && (variance - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_sets_that_count_are_counted() {
-        let job = |n| Job::new(Problem::empty(Piece::Queen, n), Scheme::ColumnSets, None, 1);
-        for n in [8, 11, 16] {
-            let decomposition = Decomposition::new(job(n).expect("a job"));
-            let all = decomposition.sets(0..decomposition.prefixes()).count();
-            let sum: f64 = decomposition.set_families().iter().map(sets_that_count).sum();
-            assert!((sum - all as f64).abs() < 0.5, "n = {n}");
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod campaign_plan;
 mod count;
 mod count_task;
 mod estimate;
+mod growth;
 mod part;
 mod progress;
 mod queue;
@@ -25,6 +26,7 @@ pub use count::{
 };
 pub use count_task::CountTask;
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
+pub use growth::{CountGrowth, count_growth};
 pub use part::JobPart;
 pub use progress::CountProgress;
 #[cfg(feature = "cli")]

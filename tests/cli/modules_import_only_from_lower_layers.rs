@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 30] = [
+const LAYERS: [(&str, u32); 31] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, u32); 30] = [
     ("cluster::protocol", 4),
     ("report", 4),
     ("transparency", 4),
+    ("fleet", 4),
     ("engine", 5),
     ("cluster::coordinator", 6),
     ("cluster::worker", 6),

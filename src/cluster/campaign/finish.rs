@@ -28,13 +28,7 @@ pub enum DisputeStage {
 impl Campaign {
     /// Returns the share of each owner's units of a job that others must confirm.
     pub(super) fn target(&self, job: &Job) -> f64 {
-        match self.settings.assurance {
-            Some(target) => target.clamp(0.0, 1.0),
-            // No false result survives the comparison with a published total. With a single owner
-            // there is no other party to deceive.
-            None if job.published.is_some() || self.owners_of(job) < 2 => 0.0,
-            None => 1.0,
-        }
+        self.settings.target(job.published.is_some(), || self.owners_of(job) >= 2)
     }
 
     /// Returns the share of an owner's units of a job that others must confirm: all units of guests

@@ -47,6 +47,7 @@ mod workers;
 pub use arbiter_tasks::ArbiterTask;
 pub use assignment::{Assignment, HeldLease, SubRangeSet};
 pub use cells::{Cell, MOST_CELLS, UnitMap};
+pub use check_plan::CheckProbabilities;
 pub use checks::{CheckPlan, Depth};
 pub use event::{CampaignEvent, JobState};
 pub use finish::DisputeStage;

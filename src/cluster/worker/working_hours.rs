@@ -30,6 +30,11 @@ impl WorkingHours {
             self.from <= minute || minute < self.to
         }
     }
+
+    /// Returns the number of minutes of a day that are in the range.
+    pub const fn minutes_per_day(self) -> u16 {
+        if self.from < self.to { self.to - self.from } else { DAY - self.from + self.to }
+    }
 }
 
 fn minute(text: &str) -> Option<u16> {
@@ -83,6 +88,8 @@ mod tests {
             assert_eq!(hours.to_string(), text);
             assert!(inside.iter().all(|&minute| hours.contains(minute)), "{text}");
             assert!(!outside.iter().any(|&minute| hours.contains(minute)), "{text}");
+            let minutes = (0..DAY).filter(|&minute| hours.contains(minute)).count();
+            assert_eq!(usize::from(hours.minutes_per_day()), minutes, "{text}");
         }
     }
 
