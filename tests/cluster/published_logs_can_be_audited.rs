@@ -16,6 +16,7 @@ use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::kernel::{KernelKind, count_range};
 use nqueens::transparency::checkpoint::{Checkpoint, LogKey};
 use nqueens::transparency::entry::{Author, FORMAT, LogEntry};
+use nqueens::transparency::merkle::{Frontier, leaf_hash};
 use nqueens::transparency::tile::entries_of;
 use nqueens::transparency::unit_index::Page;
 use nqueens::transparency::writer::{LogWriter, write_file};
@@ -150,12 +151,9 @@ impl Log {
 
     /// Returns the checkpoint of the first `size` entries.
     fn checkpoint(&self, size: usize) -> String {
-        let scratch = Scratch::new("audited-checkpoint");
-        let mut writer = LogWriter::new(&scratch.path("unused"), u64::MAX);
-        for entry in &self.entries[..size] {
-            writer.append(&entry.to_bytes()).expect("written");
-        }
-        let root = writer.frontier().root();
+        let mut tree = Frontier::default();
+        self.entries[..size].iter().for_each(|entry| tree.push(leaf_hash(&entry.to_bytes())));
+        let root = tree.root();
         Checkpoint { size: size as u64, root }.sign(&self.key(), &self.log_key)
     }
 
