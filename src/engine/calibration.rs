@@ -48,7 +48,8 @@ impl TimeForecast {
     }
 }
 
-/// The standard deviation of the logarithm of the time of a count of one second, beside [`NOISE`]; in longer counts it averages out.
+/// The standard deviation of the logarithm of the time of a count of one second, beside [`NOISE`];
+/// in longer counts it averages out.
 const SHORT_NOISE: f64 = 0.15;
 /// The time in seconds by which a short count differs from what its subproblems take.
 const OVERHEAD_S: f64 = 0.005;

@@ -10,10 +10,15 @@ use sha2::{Digest, Sha256};
 use super::merkle::Hash;
 use crate::cluster::auth::SigningKey;
 use crate::cluster::campaign::ResultKey;
+use crate::decomposition::JobHash;
 
+/// The largest size of a note with a checkpoint, in bytes.
+pub const MOST_CHECKPOINT_BYTES: u64 = 4096;
 /// The number of Ed25519 among the algorithms of signed notes.
 const ED25519: u8 = 1;
-/// The line before signatures begins with this.
+/// The names of logs of jobs begin with this.
+const JOBS: &str = "nqueens/";
+/// A line with a signature begins with this.
 const SIGNATURE: &str = "\u{2014} ";
 
 /// The public key of a log, as text `NAME+HASH+KEY`: the name, the first four bytes of a hash of name
@@ -28,6 +33,16 @@ impl LogKey {
     /// Creates the key of the log of this name.
     pub const fn new(name: String, key: ResultKey) -> Self {
         Self { name, key }
+    }
+
+    /// Creates the key of the log of a job, whose name is "nqueens/" and the job.
+    pub fn of_job(job: JobHash, key: ResultKey) -> Self {
+        Self::new(format!("{JOBS}{job}"), key)
+    }
+
+    /// Returns the job that the log is about, if its name is that of the log of a job.
+    pub fn job(&self) -> Option<JobHash> {
+        self.name.strip_prefix(JOBS)?.to_owned().try_into().ok()
     }
 
     /// Returns the name of the log.

@@ -3,15 +3,13 @@
 use super::replay::{LogState, WrongReason};
 use super::{AuditError, WrongEntry};
 use crate::decomposition::JobHash;
-use crate::transparency::checkpoint::{Checkpoint, LogKey};
+use crate::transparency::checkpoint::{Checkpoint, LogKey, MOST_CHECKPOINT_BYTES};
 use crate::transparency::entry::LogEntry;
 use crate::transparency::merkle::{Frontier, Hash, leaf_hash};
 use crate::transparency::source::{LogSource, MOST_BUNDLE_BYTES, SourceError};
 use crate::transparency::tile::{Tile, WIDTH, entries_of, hashes_of};
 
-/// The largest size of a checkpoint, in bytes.
-pub const MOST_CHECKPOINT_BYTES: u64 = 4096;
-/// Those of other files.
+/// The largest sizes of files, in bytes.
 const MOST_KEY_BYTES: u64 = 1024;
 const MOST_CHECKPOINTS_BYTES: u64 = 1 << 28;
 const MOST_OWNERS_BYTES: u64 = 1 << 20;
@@ -64,8 +62,7 @@ impl<'a> OpenLog<'a> {
     /// # Errors
     /// The name is not that of a log of a job.
     pub fn job(&self) -> Result<JobHash, AuditError> {
-        let job = self.key.name().strip_prefix("nqueens/");
-        job.and_then(|job| JobHash::try_from(job.to_owned()).ok()).ok_or_else(|| {
+        self.key.job().ok_or_else(|| {
             AuditError::Form(self.source.address("key"), "its name is not nqueens/JOB")
         })
     }

@@ -11,7 +11,6 @@ use super::read::OpenLog;
 use super::replay::{LogState, WrongReason};
 use super::{AuditError, WrongEntry};
 use crate::cluster::campaign::JobState;
-use crate::decomposition::JobHash;
 use crate::transparency::checkpoint::{Checkpoint, LogKey};
 use crate::transparency::entry::{Author, LogEntry};
 use crate::transparency::inclusion::inclusion_path;
@@ -129,9 +128,7 @@ impl UnitProof {
         }
         let checkpoint = Checkpoint::open(&self.checkpoint, &key)
             .map_err(|error| AuditError::Checkpoint(name.to_owned(), error))?;
-        let job = key.name().strip_prefix("nqueens/").map(str::to_owned);
-        let job = job.and_then(|job| JobHash::try_from(job).ok());
-        let job = job.ok_or_else(|| form("the name of the log is not nqueens/JOB"))?;
+        let job = key.job().ok_or_else(|| form("the name of the log is not nqueens/JOB"))?;
         let mut state: Option<LogState> = None;
         let mut shown = None;
         for IncludedEntry { number, entry, path } in &self.entries {

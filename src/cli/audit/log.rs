@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Args, Wrong, failure, recount_with_progress};
 use crate::audit::confidence::{CONFIDENCE, Sample, is_one_of, wrong_units_at_most};
-use crate::audit::log::read::{MOST_CHECKPOINT_BYTES, OpenLog, ReadLog};
+use crate::audit::log::read::{OpenLog, ReadLog};
 use crate::audit::log::recount::{WrongCount, recount_unit};
 use crate::audit::log::unit_proof::{MOST_PROOF_BYTES, ProvedResult, UnitProof};
 use crate::audit::log::{AuditError, LogState};
@@ -20,7 +20,7 @@ use crate::cli::{Exit, Failure, atomic_file, print};
 use crate::cluster::campaign::JobState;
 use crate::oeis::totals_of;
 use crate::report::{Published, count_title, counted, duration, grouped};
-use crate::transparency::checkpoint::Checkpoint;
+use crate::transparency::checkpoint::{Checkpoint, MOST_CHECKPOINT_BYTES};
 use crate::transparency::entry::Author;
 use crate::transparency::source::LogSource;
 

@@ -20,14 +20,12 @@ use crate::cluster::auth::{SigningKey, SigningKeyError};
 use crate::cluster::campaign::ResultKey;
 use crate::cluster::ledger::{LedgerError, visit};
 use crate::decomposition::JobHash;
-use crate::transparency::checkpoint::{Checkpoint, CheckpointError, LogKey};
+use crate::transparency::checkpoint::{Checkpoint, CheckpointError, LogKey, MOST_CHECKPOINT_BYTES};
 use crate::transparency::unit_index::{Page, UNITS};
 use crate::transparency::writer::{LogWriter, write_file};
 
 /// The name of the file with the key that signs the log, beside the ledger.
 const KEY_FILE: &str = "publish.key";
-/// The largest size of a checkpoint, in bytes.
-pub const MOST_CHECKPOINT_BYTES: u64 = 4096;
 
 /// A log as it was published.
 #[derive(Clone, Debug)]
@@ -95,7 +93,7 @@ pub fn publish(
     fs::create_dir_all(folder).map_err(at)?;
     let _lock = lock(folder)?;
     let signer = SigningKey::load_or_create(&ledger.with_file_name(KEY_FILE))?;
-    let key = LogKey::new(format!("nqueens/{job}"), ResultKey::from_bytes(signer.public()));
+    let key = LogKey::of_job(job, ResultKey::from_bytes(signer.public()));
     let before = last_checkpoint(folder, &key)?;
     let published = before.map_or(0, |checkpoint| checkpoint.size);
 
