@@ -1,3 +1,6 @@
+use std::fs;
+use std::path::Path;
+
 use jiff::civil::date;
 
 use super::*;
@@ -156,7 +159,8 @@ fn the_example_file_is_a_fleet() {
     assert_eq!(file.devices.len(), 3);
     assert!(file.price.is_some() && file.coordinator.is_some());
     // The documentation shows fields of it.
-    let page = include_str!("../../../../docs/campaigns.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/campaigns.md");
+    let page = fs::read_to_string(page).expect("the documentation");
     let block = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let block = block.expect("a file in the documentation");
     FleetFile::parse(block, 28).expect("a fleet");
