@@ -634,7 +634,7 @@ fn a_single_liar_is_caught_by_the_coordinator() {
         let confirmed = (0..60).filter_map(|unit| {
             Some((unit, world.campaign.outcome(UnitId { job: world.job, unit })?))
         });
-        let right = |(unit, (_, tally)): (u64, (&Source, &Tally))| {
+        let right = |(unit, (_, tally)): (u64, (&Source, Tally))| {
             tally.thirds() == thirds(&correct_sums(unit)).iter().sum::<u128>()
         };
         assert!(confirmed.into_iter().all(right), "{progress:?}");

@@ -32,7 +32,7 @@ impl Campaign {
         match event {
             CampaignEvent::JobSubmitted { job, units, priority, at_ms, published, .. } => {
                 self.jobs.entry(*job).or_insert_with(|| Job {
-                    units: Units::new(*units),
+                    units: Units::new(*units, self.folder.clone()),
                     priority: *priority,
                     submitted_ms: *at_ms,
                     state: JobState::Running,
@@ -141,7 +141,7 @@ impl Campaign {
         job.failures.remove(&unit.unit);
         job.held_since.remove(&unit.unit);
         if by_coordinator {
-            let proof = job.units.confirm(unit.unit, number, true);
+            let proof = job.units.confirm(unit.unit, (number, owner), true);
             self.record_confirmation(unit.job, proof);
             return;
         }
@@ -200,7 +200,7 @@ impl Campaign {
         let (owner, by_coordinator) =
             (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
         let job = self.jobs.get_mut(&unit.job)?;
-        let outcome = *job.units.outcome(unit.unit)?;
+        let outcome = job.units.outcome(unit.unit)?;
         job.checking_s += elapsed_s;
         if !by_coordinator && !self.reputation.is_guest(owner) {
             job.owners.insert(owner);
@@ -291,7 +291,7 @@ impl Campaign {
         job.disputes.remove(&unit.unit);
         let mut proof = None;
         if outcome.checker.is_none() || by_coordinator {
-            proof = job.units.confirm(unit.unit, number, by_coordinator);
+            proof = job.units.confirm(unit.unit, (number, owner), by_coordinator);
         }
         if by_coordinator {
             job.checks.remove_audit(unit.unit);
@@ -343,7 +343,8 @@ impl Campaign {
             let suspect = |number: u32| owners.contains(&self.reputation.owner_of(number));
             let doubtful: Vec<(u64, Option<u32>)> = job
                 .units
-                .outcomes()
+                .outcomes_of(&owners)
+                .into_iter()
                 .filter(|(_, outcome)| {
                     let by_it = outcome.checker.is_some_and(suspect)
                         || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));
@@ -374,13 +375,9 @@ impl Campaign {
         }
         proofs.into_iter().for_each(|(job, proof)| self.record_confirmation(job, proof));
         self.reset_unproven(&owners);
-        let attempts: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.worker == worker)
-            .map(|(&a, _)| a)
-            .collect();
-        attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));
+        for attempt in self.leases.attempts_of(worker) {
+            self.drop_lease(attempt);
+        }
         self.end_reservations_of(worker);
     }
 }

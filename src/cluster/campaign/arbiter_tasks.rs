@@ -150,17 +150,16 @@ impl Campaign {
     /// coordinator has just started and the job's earlier workers may return.
     fn has_eligible_checker(&self, job: &Job, unit: u64, now_ms: u64) -> bool {
         let Some(outcome) = job.units.outcome(unit) else { return false };
-        let just_started = self
-            .started_ms
-            .is_none_or(|started| now_ms.saturating_sub(started) < self.settings.lease_ms);
+        let just_started =
+            self.started_ms.is_none_or(|started| now_ms.saturating_sub(started) < self.lease_ms());
         let earlier_checker = job.checks.get(unit).and_then(|check| check.earlier_checker);
         let earlier_checker = earlier_checker.map(|number| self.reputation.owner_of(number));
         let can = |(name, worker): (&WorkerName, &WorkerState)| {
-            let owner = self.reputation.known_owner(name, &worker.owner);
-            owner.is_some_and(|owner| owner != outcome.owner && Some(owner) != earlier_checker)
+            worker.owner_id != outcome.owner
+                && Some(worker.owner_id) != earlier_checker
                 && !is_guest(name)
                 && !job.unsuited.contains(name)
-                && self.is_active(name, worker, self.settings.lease_ms, now_ms)
+                && self.is_active(name, worker, now_ms)
         };
         (just_started && job.owners.len() > 1 && job.state == JobState::Running)
             || self.workers.iter().any(can)

@@ -15,7 +15,7 @@ impl Campaign {
     /// Marks a worker as having no kernel for the job until it restarts. Drops its lease and its
     /// reservations of checks.
     pub fn mark_unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
-        if self.leases.get(&attempt).is_some_and(|lease| lease.worker == worker) {
+        if self.leases.get(attempt).is_some_and(|lease| lease.worker == worker) {
             self.drop_lease(attempt);
         }
         if let Some(job) = self.jobs.get_mut(&unit.job) {
@@ -46,7 +46,7 @@ impl Campaign {
 
     /// Returns whether a unit is or was leased to a worker under this number.
     pub fn was_leased_to(&self, unit: UnitId, attempt: u64, worker: &str) -> bool {
-        let lease = self.leases.get(&attempt).or_else(|| self.ended(attempt));
+        let lease = self.leases.get(attempt).or_else(|| self.ended(attempt));
         lease.is_some_and(|lease| {
             lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit)
         })

@@ -1,7 +1,7 @@
 //! The conditions for finishing a job: its checks are made, and its total is possible and does not
 //! contradict a published value.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::checks::{Check, Depth};
 use super::event::{CampaignEvent, JobState};
@@ -28,7 +28,7 @@ pub enum DisputeStage {
 impl Campaign {
     /// Returns the share of each owner's units of a job that others must confirm.
     pub(super) fn target(&self, job: &Job) -> f64 {
-        self.settings.target(job.published.is_some(), || self.owners_of(job) >= 2)
+        self.settings.target(job.published.is_some(), || self.has_several_owners(job))
     }
 
     /// Returns the share of an owner's units of a job that others must confirm: all units of guests
@@ -38,13 +38,13 @@ impl Campaign {
         if is_strange { 1.0 } else { self.target(job) }
     }
 
-    /// Returns the number of owners that count a job. Excludes guests, and owners with a convicted worker and
-    /// no result in force.
-    fn owners_of(&self, job: &Job) -> usize {
-        let in_force: BTreeSet<OwnerId> = job.units.strata().map(|((owner, _), _)| owner).collect();
-        let counts =
-            |owner: &&OwnerId| in_force.contains(owner) || !self.reputation.is_convicted(**owner);
-        job.owners.iter().filter(counts).count()
+    /// Returns whether more than one owner counts a job. Excludes guests, and owners with a convicted
+    /// worker and no result in force.
+    fn has_several_owners(&self, job: &Job) -> bool {
+        let counts = |owner: &&OwnerId| {
+            !self.reputation.is_convicted(**owner) || job.units.has_units_of(**owner)
+        };
+        job.owners.iter().filter(counts).nth(1).is_some()
     }
 
     /// Returns the probability with which the checks made so far would have detected an owner that
@@ -79,16 +79,17 @@ impl Campaign {
             .map(|(&hash, _)| hash)
             .collect();
         for hash in done {
-            let due = self.jobs.get(&hash).map_or_else(Vec::new, |job| self.to_confirm(job));
-            let Some(job) = self.jobs.get_mut(&hash) else { continue };
-            if !job.disputes.is_empty() {
+            let Some(job) = self.jobs.get(&hash).filter(|job| job.disputes.is_empty()) else {
                 continue;
-            }
+            };
+            // Reads all units, so it waits for the checks that are pending.
+            let due = if job.has_pending_checks() { Vec::new() } else { self.to_confirm(job) };
+            let Some(job) = self.jobs.get_mut(&hash) else { continue };
             let state = match (Self::is_consistent(job), job.state) {
                 // A published total is right, so the remaining recounts are unnecessary. A total
                 // that is merely possible may be wrong.
                 (true, JobState::Disputed) if job.published.is_some() => Some(JobState::Finished),
-                (true, _) if job.checks.len() + job.checks.audits() > 0 => None,
+                (true, _) if job.has_pending_checks() => None,
                 (true, _) => {
                     due.iter()
                         .for_each(|&unit| job.checks.insert(unit, Check::new(Depth::Full, None)));
@@ -121,15 +122,18 @@ impl Campaign {
             .strata()
             .map(|(of, stratum)| (of, wanted(self.owner_target(job, of.0), stratum)))
             .collect();
-        let unproven_guest = |(_, outcome): &(u64, &units::UnitOutcome)| {
+        if !has_guests && missing.values().all(|left| *left == 0) {
+            return Vec::new();
+        }
+        let unproven_guest = |(_, outcome): &(u64, units::UnitOutcome)| {
             !outcome.is_proven() && self.reputation.is_guest(outcome.owner)
         };
         let mut due: Vec<u64> =
-            job.units.outcomes().filter(unproven_guest).map(|(unit, _)| unit).collect();
+            job.units.unconfirmed_outcomes().filter(unproven_guest).map(|(unit, _)| unit).collect();
         let mut unconfirmed: Vec<(u64, (OwnerId, bool))> = job
             .units
-            .outcomes()
-            .filter(|(unit, outcome)| outcome.checker.is_none() && due.binary_search(unit).is_err())
+            .unconfirmed_outcomes()
+            .filter(|(unit, _)| due.binary_search(unit).is_err())
             .map(|(unit, outcome)| (unit, (outcome.owner, outcome.owner_was_new)))
             .collect();
         // No worker can predict the total of all units.
@@ -147,7 +151,7 @@ impl Campaign {
     /// Advances the dispute about a job's total once its pending recounts are made: recounts the
     /// unconfirmed units, then has the coordinator audit those that only workers confirmed.
     fn advance_dispute(job: &mut Job, reputation: &Reputation) {
-        if job.stage == DisputeStage::Exhausted || job.checks.len() + job.checks.audits() > 0 {
+        if job.stage == DisputeStage::Exhausted || job.has_pending_checks() {
             return;
         }
         if Self::recheck_guests_first(job, reputation) {
@@ -173,25 +177,25 @@ impl Campaign {
     /// Schedules a full check of every unit that is not fully confirmed. Returns whether there are
     /// any.
     pub(super) fn recheck_unconfirmed(job: &mut Job) -> bool {
-        Self::recheck(job, |_| true)
+        Self::recheck(job, |_, _| true)
     }
 
     /// Schedules a full check of every unit of a guest that is not fully confirmed or, if there is
     /// none, of every such unit. Returns whether there are any.
     pub(super) fn recheck_guests_first(job: &mut Job, reputation: &Reputation) -> bool {
-        Self::recheck(job, |owner| reputation.is_guest(owner)) || Self::recheck_unconfirmed(job)
+        let of_guest = |job: &Job, unit| {
+            job.units.outcome(unit).is_some_and(|outcome| reputation.is_guest(outcome.owner))
+        };
+        Self::recheck(job, of_guest) || Self::recheck_unconfirmed(job)
     }
 
-    /// Schedules a full check of every unit that is not fully confirmed, of the owners for which
-    /// `of` returns true. Returns whether there are any.
-    fn recheck(job: &mut Job, of: impl Fn(OwnerId) -> bool) -> bool {
+    /// Schedules a full check of every unit that is not fully confirmed and for which `which`
+    /// returns true. Returns whether there are any.
+    fn recheck(job: &mut Job, which: impl Fn(&Job, u64) -> bool) -> bool {
         let unconfirmed: Vec<u64> = job
             .units
-            .outcomes()
-            .filter(|(unit, outcome)| {
-                outcome.checker.is_none() && of(outcome.owner) && !job.disputes.contains_key(unit)
-            })
-            .map(|(unit, _)| unit)
+            .unconfirmed()
+            .filter(|unit| !job.disputes.contains_key(unit) && which(job, *unit))
             .collect();
         for &unit in &unconfirmed {
             job.checks.insert(unit, Check::new(Depth::Full, None));

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::WorkerName;
 use super::assignment::{Assignment, SubRangeSet};
 use super::checks::Depth;
 use super::guests::is_guest;
@@ -23,6 +22,34 @@ const MOST_COPIES: usize = 3;
 /// Upper limit of the units in a lease of a guest.
 const MOST_GUEST_LEASE_UNITS: u64 = 2;
 
+/// The rates of the active workers for a job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct JobRates {
+    workers: u64,
+    /// Those whose rate is known, and their total in units per second.
+    measured: u64,
+    units_per_s: f64,
+}
+
+impl JobRates {
+    fn add(&mut self, rate: Option<f64>) {
+        self.workers += 1;
+        if let Some(rate) = rate {
+            self.measured += 1;
+            self.units_per_s += rate;
+        }
+    }
+
+    /// Returns the rate that a worker of unknown rate counts with.
+    fn usual(&self) -> f64 {
+        if self.measured == 0 { 1.0 } else { self.units_per_s / self.measured as f64 }
+    }
+
+    fn total(&self) -> f64 {
+        self.units_per_s + (self.workers - self.measured) as f64 * self.usual()
+    }
+}
+
 impl Campaign {
     /// Returns how many more units a worker may hold; new owners may hold few.
     pub(super) fn remaining_quota(&self, request: &SyncRequest) -> u64 {
@@ -36,14 +63,7 @@ impl Campaign {
         if !self.reputation.is_new(owner, few) {
             return u64::MAX;
         }
-        let of_owner = |lease: &&Lease| {
-            !lease.mirrored
-                && self.workers.get(&lease.worker).is_some_and(|worker| {
-                    self.reputation.known_owner(&lease.worker, &worker.owner) == Some(owner)
-                })
-        };
-        let leased: u64 = self.leases.values().filter(of_owner).map(Lease::len).sum();
-        few.saturating_sub(leased + self.unproven(owner))
+        few.saturating_sub(self.leases.units_of(owner) + self.unproven(owner))
     }
 
     /// Returns the number of units of an owner, in jobs that are being counted, that no other owner
@@ -74,12 +94,9 @@ impl Campaign {
     /// Returns the time at which the owner of a lease's worker was first leased a unit, in ms, even
     /// in a lease that it returned.
     pub(super) fn held_since(&self, lease: &Lease, unit: u64) -> u64 {
-        let worker = self.workers.get(&lease.worker);
-        let owner =
-            worker.and_then(|worker| self.reputation.known_owner(&lease.worker, &worker.owner));
         let job = self.jobs.get(&lease.job);
         let since = job
-            .and_then(|job| job.held_since.get(&unit)?.iter().find(|(by, _)| Some(*by) == owner));
+            .and_then(|job| job.held_since.get(&unit)?.iter().find(|(by, _)| *by == lease.owner));
         since.map_or(lease.granted_ms, |(_, since_ms)| *since_ms)
     }
 
@@ -132,10 +149,10 @@ impl Campaign {
     /// Returns whether a worker may get another lease because it holds fewer units than its next
     /// lease of the job would have.
     fn may_get_lease(&self, request: &SyncRequest, hash: JobHash) -> bool {
-        let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
+        let of_worker = self.leases.of_worker(&request.worker);
         let unstarted: u64 = of_worker
-            .filter(|lease| lease.sub_ranges.is_empty())
-            .map(|lease| lease.unstarted)
+            .filter(|(_, lease)| lease.sub_ranges.is_empty())
+            .map(|(_, lease)| lease.unstarted)
             .sum();
         unstarted < self.lease_units(request, hash)
     }
@@ -162,30 +179,36 @@ impl Campaign {
         };
         // The cast saturates.
         let in_time =
-            worker.units_per_s.get(&hash).map(|rate| (rate * self.settings.lease_s / 2.0) as u64);
+            worker.units_per_s.get(&hash).map(|rate| (rate * self.lease_s() / 2.0) as u64);
         grown.min(in_time.unwrap_or(u64::MAX)).clamp(1, most.max(1))
+    }
+
+    /// Returns the rates of all active workers but guests for a job. They are up to a tick old in a
+    /// campaign of many workers.
+    fn job_rates(&mut self, hash: JobHash, now_ms: u64) -> JobRates {
+        if let Some(rates) = self.rates.get(&hash) {
+            return *rates;
+        }
+        let mut rates = JobRates::default();
+        for (name, worker) in &self.workers {
+            if !is_guest(name) && self.is_active(name, worker, now_ms) {
+                rates.add(worker.units_per_s.get(&hash).copied());
+            }
+        }
+        self.rates.insert(hash, rates);
+        rates
     }
 
     /// Returns a worker's share of the total rate of all active workers but guests, as far as their
     /// rates are known.
-    fn share(&self, worker: &str, hash: JobHash, now_ms: u64) -> f64 {
-        let at_work: Vec<(&WorkerName, Option<f64>)> = self
-            .workers
-            .iter()
-            .filter(|(name, _)| !is_guest(name) || *name == worker)
-            .filter(|(name, state)| self.is_active(name, state, self.settings.lease_ms, now_ms))
-            .map(|(name, state)| (name, state.units_per_s.get(&hash).copied()))
-            .collect();
-        let known: Vec<f64> = at_work.iter().filter_map(|(_, rate)| *rate).collect();
-        // A worker of unknown rate counts as average.
-        let usual =
-            if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
-        let total: f64 = at_work.iter().map(|(_, rate)| rate.unwrap_or(usual)).sum();
-        let own = at_work
-            .iter()
-            .find(|(name, _)| *name == worker)
-            .map_or(usual, |(_, rate)| rate.unwrap_or(usual));
-        own / total.max(own)
+    fn share(&mut self, worker: &str, hash: JobHash, now_ms: u64) -> f64 {
+        let mut rates = self.job_rates(hash, now_ms);
+        let own = self.workers.get(worker).and_then(|state| state.units_per_s.get(&hash).copied());
+        if is_guest(worker) {
+            rates.add(own);
+        }
+        let own = own.unwrap_or_else(|| rates.usual());
+        own / rates.total().max(own)
     }
 
     fn lease(
@@ -198,13 +221,14 @@ impl Campaign {
     ) -> Assignment {
         let attempt = self.next_attempt();
         // The leases that it already holds come first.
-        let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
+        let of_worker = self.leases.of_worker(&request.worker);
         let before_s: f64 =
-            of_worker.filter_map(|l| self.predicted_s(&request.worker, l.job, l.len())).sum();
+            of_worker.filter_map(|(_, l)| self.predicted_s(&request.worker, l.job, l.len())).sum();
         let own_s = self.predicted_s(&request.worker, job, units.end - units.start);
         let predicted_s = own_s.map(|own_s| before_s + own_s);
         let lease = Lease {
             worker: request.worker.clone(),
+            owner: self.reputation.owner(&request.worker, &request.owner),
             job,
             units: units.clone(),
             mirrored: false,
@@ -213,7 +237,7 @@ impl Campaign {
             copy,
             unstarted: units.end - units.start,
             granted_ms: now_ms,
-            deadline_ms: now_ms + self.settings.lease_ms,
+            deadline_ms: now_ms + self.lease_ms(),
             predicted_s,
         };
         self.leases.insert(attempt, lease);
@@ -247,11 +271,12 @@ impl Campaign {
         if quota == 0 {
             return None;
         }
-        let mut held =
-            self.leases.values().filter(|l| l.worker == request.worker && !l.mirrored).peekable();
-        let is_idle = held.peek().is_none();
+        let counts = || self.leases.of_worker(&request.worker).filter(|(_, lease)| !lease.mirrored);
+        let is_idle = counts().next().is_none();
         // A suspect unit is leased alone, so that a failure can be attributed to it.
-        if held.any(|lease| lease.len() == 1 && self.is_suspect(lease.job, lease.units.start)) {
+        let is_alone =
+            |lease: &Lease| lease.len() == 1 && self.is_suspect(lease.job, lease.units.start);
+        if counts().any(|(_, lease)| is_alone(lease)) {
             return None;
         }
         let usual = self.lease_units(request, hash);
@@ -298,10 +323,12 @@ impl Campaign {
         now_ms: u64,
     ) -> Option<Assignment> {
         let quota = self.remaining_quota(request);
+        if quota == 0 {
+            return None;
+        }
         let usual = self.lease_units(request, hash);
-        let own = self.share(&request.worker, hash, now_ms);
         let mut most: Option<(u64, u64, f64)> = None;
-        for (&attempt, lease) in &self.leases {
+        for (attempt, lease) in self.leases.iter() {
             if lease.job != hash || lease.mirrored || lease.copy || lease.worker == request.worker {
                 continue;
             }
@@ -321,7 +348,8 @@ impl Campaign {
             }
         }
         let (attempt, left, _) = most?;
-        let victim = self.leases.get(&attempt)?;
+        let victim = self.leases.get(attempt)?.clone();
+        let own = self.share(&request.worker, hash, now_ms);
         let theirs = self.share(&victim.worker, hash, now_ms);
         let taken = (left as f64 * own / (own + theirs)).ceil() as u64;
         let taken = taken.clamp(1, left).min(usual).min(quota);
@@ -330,12 +358,7 @@ impl Campaign {
         // Units that are done need no lease.
         let start =
             (start..end).find(|&unit| job.units.status(unit) == Some(UnitStatus::Leased))?;
-        if taken == 0 {
-            return None;
-        }
-        let victim = self.leases.get_mut(&attempt)?;
-        victim.units.end = start;
-        victim.unstarted = victim.unstarted.saturating_sub(taken);
+        self.leases.shorten(attempt, start, taken);
         Some(self.lease(request, hash, start..end, false, now_ms))
     }
 
@@ -354,40 +377,34 @@ impl Campaign {
         let own_s = self
             .predicted_s(&request.worker, hash, 1)
             .map(|s| s * f64::from(request.capacity.max(1)));
-        let owner_of = |worker: &WorkerName| self.workers.get(worker).map(|worker| &worker.owner);
+        let own = self.reputation.known_owner(&request.worker, &request.owner);
         // Neither a holder that has had a unit for very long nor many workers of one owner may
         // keep others from a unit.
         let age_ms = |l: &Lease, unit| now_ms.saturating_sub(self.held_since(l, unit));
         // A lease of the requesting owner counts from its grant. For other owners, returning a unit
         // and leasing it again does not reset its age.
-        let copied_ms = |l: &Lease, unit| match owner_of(&l.worker) {
-            Some(owner) if *owner == request.owner => now_ms.saturating_sub(l.granted_ms),
-            _ => age_ms(l, unit),
+        let copied_ms = |l: &Lease, unit| match Some(l.owner) == own {
+            true => now_ms.saturating_sub(l.granted_ms),
+            false => age_ms(l, unit),
         };
         let may_get_lease = |unit: u64| {
-            let of_unit = |l: &&Lease| {
-                l.job == hash
-                    && !l.mirrored
-                    && l.units.contains(&unit)
-                    && copied_ms(l, unit) < self.settings.patience_ms
-            };
-            let holders =
-                || self.leases.values().filter(of_unit).map(|lease| owner_of(&lease.worker));
-            let owners: BTreeSet<_> = holders().collect();
-            let is_new = !owners.contains(&Some(&request.owner));
-            holders().count() < MOST_COPIES || is_new && owners.len() < MOST_COPIES
+            let of_unit = self.leases.overlapping(hash, unit..unit + 1);
+            let recent = of_unit.filter(|l| copied_ms(l, unit) < self.settings.patience_ms);
+            let holders: Vec<OwnerId> = recent.map(|lease| lease.owner).collect();
+            let owners: BTreeSet<OwnerId> = holders.iter().copied().collect();
+            let is_new = own.is_none_or(|own| !owners.contains(&own));
+            holders.len() < MOST_COPIES || is_new && owners.len() < MOST_COPIES
         };
         let has_it = |unit: u64| {
-            let its_own =
-                |l: &Lease| l.worker == request.worker && l.job == hash && l.units.contains(&unit);
-            self.leases.values().any(its_own)
+            let of_worker = self.leases.of_worker(&request.worker);
+            of_worker.into_iter().any(|(_, l)| l.job == hash && l.units.contains(&unit))
         };
         let late = |lease: &Lease, unit: u64| {
             let took_s = age_ms(lease, unit) as f64 / 1000.0;
             // The prediction rests on the worker's own report, so it is bounded: a worker that
             // reports a low rate must not escape this check.
             let most_s = self.settings.patience_ms as f64 / 1000.0;
-            let predicted_s = lease.predicted_s.unwrap_or(self.settings.lease_s).min(most_s);
+            let predicted_s = lease.predicted_s.unwrap_or(self.lease_s()).min(most_s);
             took_s > self.settings.straggler * predicted_s
                 || own_s.is_some_and(|own_s| took_s > own_s)
         };

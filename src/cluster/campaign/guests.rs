@@ -34,7 +34,6 @@
 
 use std::ops::Range;
 
-use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
 use super::units::WHOLE;
@@ -78,19 +77,13 @@ pub struct GuestShare {
 impl Campaign {
     /// Returns how many more units a guest may hold.
     pub(super) fn guest_quota(&self, owner: OwnerId) -> u64 {
-        let leased = |of: &dyn Fn(&str) -> bool| -> u64 {
-            self.leases.values().filter(|lease| of(&lease.worker)).map(Lease::len).sum()
-        };
         let unproven = |of: &dyn Fn(OwnerId) -> bool| -> u64 {
             let counted = self.jobs.values().filter(|job| job.state.is_counted());
             let of_owners = counted.flat_map(|job| &job.unproven);
             of_owners.filter(|(owner, _)| of(**owner)).map(|(_, units)| units).sum()
         };
-        let is_own = |worker: &str| {
-            is_guest(worker) && self.reputation.known_owner(worker, "") == Some(owner)
-        };
-        let own = leased(&is_own) + unproven(&|of| of == owner);
-        let all = leased(&is_guest) + unproven(&|of| self.reputation.is_guest(of));
+        let own = self.leases.units_of(owner) + unproven(&|of| of == owner);
+        let all = self.leases.units_of_guests() + unproven(&|of| self.reputation.is_guest(of));
         let settings = &self.settings;
         let left = settings.guest_units.saturating_sub(own);
         left.min(settings.all_guests_units.saturating_sub(all))
@@ -140,7 +133,7 @@ impl Campaign {
         let names = self.workers.keys().filter(|name| is_guest(name) && is_silent(name));
         let silent: Vec<WorkerName> = names.cloned().collect();
         for guest in silent {
-            if self.leases.values().all(|lease| lease.worker != guest) {
+            if self.leases.of_worker(&guest).next().is_none() {
                 self.workers.remove(&guest);
                 for job in self.jobs.values_mut() {
                     job.unsuited.remove(&guest);

@@ -61,6 +61,11 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// Returns whether a check by a worker or the coordinator is pending.
+    pub(super) fn has_pending_checks(&self) -> bool {
+        self.checks.len() + self.checks.audits() > 0
+    }
+
     pub(super) fn change_unproven(&mut self, owner: OwnerId, by: i64) {
         let unproven = self.unproven.entry(owner).or_default();
         *unproven = unproven.saturating_add_signed(by);

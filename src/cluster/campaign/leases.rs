@@ -1,12 +1,12 @@
 //! Leases: the current assignment of units to workers. They are volatile; a worker's next sync
 //! lists again the leases that it holds.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::WorkerName;
 use super::assignment::SubRangeSet;
 use super::event::CampaignEvent;
+use super::reputation::OwnerId;
 use super::state::Campaign;
 use super::units::UnitStatus;
 use crate::decomposition::JobHash;
@@ -15,6 +15,8 @@ use crate::decomposition::JobHash;
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
     pub(super) worker: WorkerName,
+    /// Owner of the worker when it was granted.
+    pub(super) owner: OwnerId,
     pub(super) job: JobHash,
     pub(super) units: Range<u64>,
     /// True if it is a recount.
@@ -49,7 +51,7 @@ impl Campaign {
     /// Ends a lease that the worker no longer holds. If all of it is done, the worker's next lease
     /// may be larger.
     pub(super) fn end_lease(&mut self, attempt: u64) {
-        if let Some(lease) = self.leases.get(&attempt)
+        if let Some(lease) = self.leases.get(attempt)
             && !lease.mirrored
             && let Some(job) = self.jobs.get(&lease.job)
             && lease.units.clone().all(|unit| job.units.status(unit) == Some(UnitStatus::Done))
@@ -69,7 +71,7 @@ impl Campaign {
 
     /// Ends a lease and opens those of its units that no other lease contains.
     pub(super) fn drop_lease(&mut self, attempt: u64) {
-        let Some(lease) = self.leases.remove(&attempt) else { return };
+        let Some(lease) = self.leases.remove(attempt) else { return };
         if self.ended_order.len() == MOST_ENDED
             && let Some(oldest) = self.ended_order.pop_front()
         {
@@ -82,13 +84,9 @@ impl Campaign {
         if lease.mirrored {
             return self.check_lease_ended(&lease, attempt);
         }
-        let overlaps = |other: &Lease| {
-            other.units.start < lease.units.end && lease.units.start < other.units.end
-        };
         let others: Vec<Range<u64>> = self
             .leases
-            .values()
-            .filter(|other| other.job == lease.job && !other.mirrored && overlaps(other))
+            .overlapping(lease.job, lease.units.clone())
             .map(|other| other.units.clone())
             .collect();
         if let Some(job) = self.jobs.get_mut(&lease.job) {
@@ -101,27 +99,20 @@ impl Campaign {
     pub fn tick(&mut self, now_ms: u64) -> Vec<CampaignEvent> {
         self.started_ms.get_or_insert(now_ms);
         self.ticked_ms = now_ms;
-        let expired: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.deadline_ms <= now_ms)
-            .map(|(&a, _)| a)
+        self.forget_rates();
+        self.count_workers(now_ms);
+        let expired = self.leases.iter().filter(|(_, lease)| lease.deadline_ms <= now_ms);
+        let is_alone = |worker: &str| {
+            let of_worker = self.leases.of_worker(worker);
+            of_worker.filter(|(_, other)| !other.mirrored && !other.units.is_empty()).count() == 1
+        };
+        let expired: Vec<(u64, Lease, bool)> = expired
+            .map(|(attempt, lease)| (attempt, lease.clone(), is_alone(&lease.worker)))
             .collect();
         let mut events = Vec::new();
-        let mut leases_of: HashMap<WorkerName, usize> = HashMap::new();
-        if !expired.is_empty() {
-            for lease in
-                self.leases.values().filter(|lease| !lease.mirrored && !lease.units.is_empty())
-            {
-                *leases_of.entry(lease.worker.clone()).or_default() += 1;
-            }
-        }
-        for attempt in expired {
-            if let Some(lease) = self.leases.get(&attempt).cloned() {
-                self.drop_lease(attempt);
-                let alone = leases_of.get(&lease.worker) == Some(&1);
-                events.extend(self.mark_suspects(&lease, alone));
-            }
+        for (attempt, lease, alone) in expired {
+            self.drop_lease(attempt);
+            events.extend(self.mark_suspects(&lease, alone));
         }
         self.forget_silent_guests(now_ms);
         self.expire_reservations(now_ms);

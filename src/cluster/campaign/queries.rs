@@ -206,8 +206,8 @@ impl Campaign {
     }
 
     /// Returns the source and the result of a unit that is done.
-    pub fn outcome(&self, unit: UnitId) -> Option<(&Source, &Tally)> {
+    pub fn outcome(&self, unit: UnitId) -> Option<(&Source, Tally)> {
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
-        Some((self.reputation.source(outcome.source), &outcome.tally))
+        Some((self.reputation.source(outcome.source), outcome.tally))
     }
 }

@@ -190,12 +190,17 @@ impl Reputation {
     /// Returns whether results of a worker are rejected: it is quarantined, or too many workers of
     /// its owner are; one is too many for guests.
     pub(super) fn is_quarantined(&self, worker: &str, owner: &str) -> bool {
-        let is_untrusted = |owner: OwnerId| {
-            let Record { convicted, is_guest, .. } = &self.records[owner as usize];
-            convicted.len() >= if *is_guest { 1 } else { MOST_CONVICTED }
-        };
-        self.quarantined.contains_key(worker)
-            || self.known_owner(worker, owner).is_some_and(is_untrusted)
+        match self.known_owner(worker, owner) {
+            Some(owner) => self.is_rejected(worker, owner),
+            None => self.quarantined.contains_key(worker),
+        }
+    }
+
+    /// Returns the same for a worker of a known owner.
+    pub(super) fn is_rejected(&self, worker: &str, owner: OwnerId) -> bool {
+        let Record { convicted, is_guest, .. } = &self.records[owner as usize];
+        convicted.len() >= if *is_guest { 1 } else { MOST_CONVICTED }
+            || self.quarantined.contains_key(worker)
     }
 
     /// Returns the quarantined workers, with the reason.

@@ -15,8 +15,13 @@ use super::sync::SyncRequest;
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
-/// Checks for which one call draws a checker.
+/// Checks for which one call draws a checker, if there are few workers.
 const MOST_DRAWN: usize = 256;
+
+/// Number of candidates up to which each draw looks at all of them, and the number of draws among
+/// more candidates after which it does so.
+const FEW_CANDIDATES: usize = 64;
+const MOST_DRAWS: usize = 32;
 
 /// A worker that may be drawn as a checker.
 struct Candidate {
@@ -26,27 +31,48 @@ struct Candidate {
     weight: f64,
 }
 
+/// The candidates for the checks of a job, to be drawn in proportion to their weights.
+struct Candidates {
+    all: Vec<Candidate>,
+    /// For each of them, the sum of the weights up to and with it.
+    sums: Vec<f64>,
+}
+
+impl Candidates {
+    fn new(all: Vec<Candidate>) -> Self {
+        let sums = all.iter().scan(0.0, |sum, candidate| {
+            *sum += candidate.weight;
+            Some(*sum)
+        });
+        Self { sums: sums.collect(), all }
+    }
+
+    /// Returns the candidate at a share of the total weight, from 0 to 1.
+    fn at(&self, share: f64) -> Option<&Candidate> {
+        let weight = share * self.sums.last()?;
+        let place = self.sums.partition_point(|sum| *sum <= weight);
+        self.all.get(place).or(self.all.last())
+    }
+}
+
 impl Campaign {
     /// Returns the active workers that may check units of a job: no guests.
-    fn candidates(&self, job: &Job, now_ms: u64) -> Vec<Candidate> {
-        let lease_ms = self.settings.lease_ms;
+    fn candidates(&self, job: &Job, now_ms: u64) -> Candidates {
         let mut candidates: Vec<Candidate> = self
             .workers
             .iter()
             .filter(|(name, worker)| {
                 !is_guest(name)
                     && !job.unsuited.contains(*name)
-                    && self.is_active(name, worker, lease_ms, now_ms)
+                    && self.is_active(name, worker, now_ms)
             })
-            .filter_map(|(name, worker)| {
-                Some(Candidate {
-                    worker: name.clone(),
-                    owner: self.reputation.known_owner(name, &worker.owner)?,
-                    address: worker.address.filter(|address| !address.is_loopback()),
-                    // Units that the worker has counted; a new owner can count only a few before
-                    // others confirm them.
-                    weight: 1.0 + worker.units_done as f64,
-                })
+            .map(|(name, worker)| Candidate {
+                worker: name.clone(),
+                owner: worker.owner_id,
+                address: worker.address.filter(|address| !address.is_loopback()),
+                // Units that the worker has counted; a new owner can count only a few before
+                // others confirm them.
+                weight: 1.0 + worker.units_done as f64,
             })
             .collect();
         // With more than two owners, none has a larger weight than all others together, whatever it
@@ -65,7 +91,7 @@ impl Campaign {
                 }
             }
         }
-        candidates
+        Candidates::new(candidates)
     }
 
     /// Draws a checker for each check that is not reserved.
@@ -77,7 +103,7 @@ impl Campaign {
                 continue;
             }
             let candidates = self.candidates(job, now_ms);
-            if candidates.is_empty() {
+            if candidates.all.is_empty() {
                 continue;
             }
             let from = job.checks.cursor;
@@ -86,7 +112,7 @@ impl Campaign {
                 .range(from..)
                 .chain(unreserved.range(..from))
                 .copied()
-                .take(MOST_DRAWN)
+                .take(MOST_DRAWN.max(candidates.all.len() / 16))
                 .collect();
             let next = units.last().map_or(0, |last| last + 1);
             for unit in units {
@@ -104,23 +130,34 @@ impl Campaign {
         &mut self,
         hash: JobHash,
         unit: u64,
-        candidates: &[Candidate],
+        candidates: &Candidates,
     ) -> Option<WorkerName> {
         let job = self.jobs.get(&hash)?;
         let check = job.checks.get(unit)?;
         if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
             return None;
         }
-        let may = self.eligible_checkers(job, unit, check, candidates);
         let outcome = job.units.outcome(unit)?;
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
         // Prefer workers at another address, then workers that did not miss this check before.
-        let elsewhere: Vec<&Candidate> =
-            may.iter().copied().filter(|c| address.is_none() || c.address != address).collect();
+        let is_elsewhere = |c: &Candidate| address.is_none() || c.address != address;
+        let is_in_time = |c: &Candidate| check.missed.as_ref() != Some(&c.worker);
+        let is_eligible = self.eligibility(job, unit, check)?;
+        if candidates.all.len() > FEW_CANDIDATES {
+            // Among many candidates nearly all are suitable. Draws that are repeated until one is
+            // have the same distribution as a draw among the suitable ones.
+            for _ in 0..MOST_DRAWS {
+                let drawn = candidates.at(self.random.draw(&self.key))?;
+                if is_eligible(drawn) && is_elsewhere(drawn) && is_in_time(drawn) {
+                    return Some(drawn.worker.clone());
+                }
+            }
+        }
+        let may: Vec<&Candidate> = candidates.all.iter().filter(|c| is_eligible(c)).collect();
+        let elsewhere: Vec<&Candidate> = may.iter().copied().filter(|c| is_elsewhere(c)).collect();
         let may = if elsewhere.is_empty() { may } else { elsewhere };
-        let in_time: Vec<&Candidate> =
-            may.iter().copied().filter(|c| check.missed.as_ref() != Some(&c.worker)).collect();
+        let in_time: Vec<&Candidate> = may.iter().copied().filter(|c| is_in_time(c)).collect();
         let may = if in_time.is_empty() { may } else { in_time };
         let total: f64 = may.iter().map(|c| c.weight).sum();
         let mut left = self.random.draw(&self.key) * total;
@@ -131,20 +168,17 @@ impl Campaign {
         chosen.or(may.last()).map(|c| c.worker.clone())
     }
 
-    /// Returns the candidates whose owner neither counted the unit nor confirmed it before.
-    fn eligible_checkers<'a>(
+    /// Returns a predicate for candidates whose owner neither counted a unit that is done nor
+    /// confirmed it before.
+    fn eligibility(
         &self,
         job: &Job,
         unit: u64,
         check: &Check,
-        candidates: &'a [Candidate],
-    ) -> Vec<&'a Candidate> {
-        let Some(outcome) = job.units.outcome(unit) else { return Vec::new() };
+    ) -> Option<impl Fn(&Candidate) -> bool + use<>> {
+        let counted_by = job.units.outcome(unit)?.owner;
         let earlier_checker = check.earlier_checker.map(|number| self.reputation.owner_of(number));
-        candidates
-            .iter()
-            .filter(|c| c.owner != outcome.owner && Some(c.owner) != earlier_checker)
-            .collect()
+        Some(move |c: &Candidate| c.owner != counted_by && Some(c.owner) != earlier_checker)
     }
 
     fn reserve(&mut self, hash: JobHash, unit: u64, worker: WorkerName, now_ms: u64) {
@@ -192,7 +226,7 @@ impl Campaign {
         /// Upper limit, since the counting times are reported by workers.
         const AT_MOST_S: f64 = 7.0 * 86_400.0;
         let Some(job) = self.jobs.get(&hash) else { return 0 };
-        let longest_s = self.settings.lease_s.max(self.settings.lease_ms as f64 / 1000.0);
+        let longest_s = self.lease_s().max(self.lease_ms() as f64 / 1000.0);
         let spot_s = Self::spot_patience_s(job);
         let spot = job.checks.get(unit).is_some_and(|check| check.depth == Depth::Spot);
         let patience_s = if spot { spot_s } else { longest_s + spot_s };
@@ -237,7 +271,7 @@ impl Campaign {
     pub(super) fn expire_reservations(&mut self, now_ms: u64) {
         let is_alive = |name: &WorkerName| {
             let worker = self.workers.get(name);
-            worker.is_some_and(|worker| self.is_alive(name, worker, self.settings.lease_ms, now_ms))
+            worker.is_some_and(|worker| self.is_alive(name, worker, now_ms))
         };
         let gone: Vec<WorkerName> = self
             .reserved
@@ -289,8 +323,9 @@ impl Campaign {
         let candidates = self.candidates(job, now_ms);
         let others = |(&unit, check): (&u64, &Check)| {
             let (worker, _) = check.reservation.as_ref()?;
-            let may = self.eligible_checkers(job, unit, check, &candidates);
-            may.iter().any(|c| c.worker != *worker).then_some(unit)
+            let is_eligible = self.eligibility(job, unit, check)?;
+            let is_other = |c: &Candidate| c.worker != *worker && is_eligible(c);
+            candidates.all.iter().any(is_other).then_some(unit)
         };
         late.filter_map(others).collect()
     }
@@ -298,7 +333,7 @@ impl Campaign {
     /// Withdraws a check from the worker that has its reservation or lease.
     fn withdraw_check(&mut self, hash: JobHash, unit: u64) {
         let leased = self.jobs.get(&hash).and_then(|job| job.checks.get(unit)?.leased);
-        match leased.filter(|attempt| self.leases.contains_key(attempt)) {
+        match leased.filter(|attempt| self.leases.get(*attempt).is_some()) {
             Some(attempt) => self.drop_lease(attempt),
             None => self.end_reservation(hash, unit),
         }
@@ -339,7 +374,7 @@ impl Campaign {
         };
         let (hash, unit) = self.reserved.get(&request.worker)?.iter().copied().find(may)?;
         let job = self.jobs.get(&hash)?;
-        let outcome = *job.units.outcome(unit)?;
+        let outcome = job.units.outcome(unit)?;
         let sub_ranges = match depth {
             Depth::Spot => self.random.sample(
                 &self.key,
@@ -360,6 +395,7 @@ impl Campaign {
         let grant = self.key.seal(&grant, &grantee);
         let lease = Lease {
             worker: request.worker.clone(),
+            owner: self.reputation.owner(&request.worker, &request.owner),
             job: hash,
             units: unit..unit + 1,
             mirrored: true,
@@ -368,7 +404,7 @@ impl Campaign {
             copy: true,
             unstarted: 1,
             granted_ms: now_ms,
-            deadline_ms: now_ms + self.settings.lease_ms,
+            deadline_ms: now_ms + self.lease_ms(),
             predicted_s: None,
         };
         self.leases.insert(attempt, lease);

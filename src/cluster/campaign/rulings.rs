@@ -10,6 +10,7 @@ use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::state::Campaign;
 use super::unit_result::Source;
+use super::units::UnitOutcome;
 use crate::tally::Tally;
 
 /// The arbiter's result.
@@ -177,16 +178,26 @@ impl Campaign {
             JobState::Running | JobState::Paused | JobState::Disputed => false,
         };
         for (&job, state) in self.jobs.iter().filter(|(_, job)| !is_settled(job)) {
-            for (unit, outcome) in state.units.outcomes() {
-                // Quarantined workers cannot confirm each other's results.
-                let confirmed = outcome.checker.is_some_and(|checker| !numbers.contains(&checker));
-                if numbers.contains(&outcome.source) && !confirmed {
-                    let worker = &self.reputation.source(outcome.source).worker;
-                    let reason =
-                        format!("{worker} is in quarantine and no other worker confirmed it");
-                    events.push(CampaignEvent::UnitVoided { unit: UnitId { job, unit }, reason });
-                }
-            }
+            // Quarantined workers cannot confirm each other's results.
+            let confirmers = numbers.iter().filter(|number| state.units.has_confirmed(**number));
+            let confirmers = confirmers.map(|number| self.reputation.owner_of(*number)).collect();
+            let confirmed_by_them = state.units.outcomes_of(&confirmers);
+            let is_void = |(_, outcome): &(u64, UnitOutcome)| {
+                numbers.contains(&outcome.source)
+                    && outcome.checker.is_none_or(|checker| numbers.contains(&checker))
+            };
+            let void: BTreeMap<u64, u32> = state
+                .units
+                .unconfirmed_outcomes()
+                .chain(confirmed_by_them)
+                .filter(is_void)
+                .map(|(unit, outcome)| (unit, outcome.source))
+                .collect();
+            events.extend(void.into_iter().map(|(unit, source)| {
+                let worker = &self.reputation.source(source).worker;
+                let reason = format!("{worker} is in quarantine and no other worker confirmed it");
+                CampaignEvent::UnitVoided { unit: UnitId { job, unit }, reason }
+            }));
         }
         events
     }

@@ -1,9 +1,12 @@
 //! The state of a campaign.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
 
+use super::grants::JobRates;
 use super::job::Job;
 use super::key::{CampaignKey, Draws};
+use super::lease_table::LeaseTable;
 use super::leases::Lease;
 use super::reputation::Reputation;
 use super::settings::Settings;
@@ -16,9 +19,11 @@ use crate::decomposition::JobHash;
 #[derive(Debug)]
 pub struct Campaign {
     pub(super) settings: Settings,
+    /// The folder for results that are not in memory; `None` keeps all of them there.
+    pub(super) folder: Option<PathBuf>,
     pub(super) jobs: HashMap<JobHash, Job>,
     pub(super) reputation: Reputation,
-    pub(super) leases: BTreeMap<u64, Lease>,
+    pub(super) leases: LeaseTable,
     /// The leases that ended last.
     pub(super) ended: HashMap<u64, Lease>,
     /// Their numbers in the order of their end.
@@ -45,6 +50,13 @@ pub struct Campaign {
     pub(super) arbiter_scan: Option<(u64, JobHash, u64)>,
     /// Unit that the arbiter is counting.
     pub(super) at_arbiter: Option<UnitId>,
+    /// The rates of the active workers for each job, as far as they were summed up since the last
+    /// tick.
+    pub(super) rates: HashMap<JobHash, JobRates>,
+    /// Syncs since then.
+    pub(super) syncs_since_rates: usize,
+    /// The number of workers at work at the last tick.
+    pub(super) at_work: u64,
     /// Time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
     /// Time of the last tick, in ms.
@@ -58,9 +70,10 @@ impl Campaign {
     pub fn new(settings: Settings, epoch: u64, key: CampaignKey) -> Self {
         Self {
             settings,
+            folder: None,
             jobs: HashMap::new(),
             reputation: Reputation::default(),
-            leases: BTreeMap::new(),
+            leases: LeaseTable::default(),
             ended: HashMap::new(),
             ended_order: VecDeque::new(),
             workers: BTreeMap::new(),
@@ -75,9 +88,19 @@ impl Campaign {
             newly_reserved: BTreeSet::new(),
             arbiter_scan: None,
             at_arbiter: None,
+            rates: HashMap::new(),
+            syncs_since_rates: 0,
+            at_work: 0,
             started_ms: None,
             ticked_ms: 0,
         }
+    }
+
+    /// Allows the campaign to keep the results of units that are not in use in temporary files in a
+    /// folder. Affects only jobs that are submitted later.
+    #[must_use]
+    pub fn with_folder(self, folder: PathBuf) -> Self {
+        Self { folder: Some(folder), ..self }
     }
 
     /// Returns the number for a new lease.

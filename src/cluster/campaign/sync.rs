@@ -67,11 +67,27 @@ const fn most_leases(request: &SyncRequest) -> usize {
 }
 
 impl Campaign {
+    /// Returns whether this many calls or checks warrant a look at every worker, so that each of them
+    /// takes constant time on average. With few workers, one does.
+    fn has_many_per_worker(&self, count: usize) -> bool {
+        count > 0 && count * 16 >= self.workers.len()
+    }
+
+    /// Has the rates of the workers summed up again.
+    pub(super) fn forget_rates(&mut self) {
+        self.rates.clear();
+        self.syncs_since_rates = 0;
+    }
+
     /// Processes a worker's sync: takes note of the leases that it holds, and returns those that it
     /// is to hold.
     pub fn sync(&mut self, request: &SyncRequest, now_ms: u64) -> SyncResponse {
-        let next_sync_ms = self.settings.sync_ms;
+        let next_sync_ms = self.sync_ms();
         self.record_worker(request, now_ms);
+        self.syncs_since_rates += 1;
+        if self.has_many_per_worker(self.syncs_since_rates) {
+            self.forget_rates();
+        }
         let mut desired = Vec::new();
         let mut cancel = Vec::new();
         for held in &request.held {
@@ -83,19 +99,19 @@ impl Campaign {
         // End the leases that the worker does not list: it completed or dropped them, or the
         // response that granted them was lost.
         let listed: BTreeSet<u64> = request.held.iter().map(|held| held.lease.attempt).collect();
-        let unlisted: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(attempt, lease)| lease.worker == request.worker && !listed.contains(attempt))
-            .map(|(&attempt, _)| attempt)
-            .collect();
-        unlisted.into_iter().for_each(|attempt| self.end_lease(attempt));
+        for attempt in self.leases.attempts_of(&request.worker) {
+            if !listed.contains(&attempt) {
+                self.end_lease(attempt);
+            }
+        }
         let renewed = desired.len();
 
         let draining = self.workers.get(&request.worker).is_none_or(|worker| worker.draining);
         let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
         if request.capacity > 0 && !draining && !quarantined {
-            self.draw_checkers(now_ms);
+            if self.jobs.values().any(|job| self.has_many_per_worker(job.checks.unreserved.len())) {
+                self.draw_checkers(now_ms);
+            }
             while desired.len() < (renewed + MOST_GRANTED as usize).min(most_leases(request)) {
                 let idle = desired.is_empty();
                 let Some(assignment) = self.grant(request, idle, now_ms) else { break };
@@ -112,20 +128,17 @@ impl Campaign {
             for job in self.jobs.values_mut() {
                 job.unsuited.remove(&request.worker);
             }
-            let before: Vec<u64> = self
-                .leases
-                .iter()
-                .filter(|(_, l)| l.worker == request.worker)
-                .map(|(&a, _)| a)
-                .collect();
-            before.into_iter().for_each(|attempt| self.drop_lease(attempt));
+            for attempt in self.leases.attempts_of(&request.worker) {
+                self.drop_lease(attempt);
+            }
         }
-        self.reputation.owner(&request.worker, &request.owner);
+        let owner_id = self.reputation.owner(&request.worker, &request.owner);
         let drained = self.drained.remove(&request.worker) == Some(request.boot);
         let entry = self.workers.entry(request.worker.clone());
         let worker = entry.or_insert_with(|| WorkerState {
             boot: request.boot,
             owner: String::new(),
+            owner_id,
             address: None,
             capacity: 0,
             kernels: Vec::new(),
@@ -141,6 +154,7 @@ impl Campaign {
         }
         worker.boot = request.boot;
         worker.owner.clone_from(&request.owner);
+        worker.owner_id = owner_id;
         worker.address = request.address;
         worker.capacity = request.capacity;
         worker.kernels.clone_from(&request.kernels);
@@ -169,36 +183,33 @@ impl Campaign {
         now_ms: u64,
     ) -> Option<Assignment> {
         let HeldLease { lease: claimed, left, unstarted } = held;
-        let attempt = &claimed.attempt;
+        let attempt = claimed.attempt;
         let hash = self.leases.get(attempt).map_or(claimed.job, |lease| lease.job);
         if self.leases.get(attempt).is_some_and(|lease| lease.worker != request.worker) {
             return None;
         }
         if self.reputation.is_quarantined(&request.worker, &request.owner) || *left == 0 {
-            self.end_lease(*attempt);
+            self.end_lease(attempt);
             return None;
         }
-        let deadline_ms = now_ms + self.settings.lease_ms;
+        let deadline_ms = now_ms + self.lease_ms();
         let is_overdue = self.leases.get(attempt).is_some_and(|lease| {
             self.is_overdue_at_guest(&request.worker, lease.job, &lease.units, now_ms)
         });
         if !self.jobs.get(&hash)?.state.is_counted() || is_overdue {
-            self.drop_lease(*attempt);
+            self.drop_lease(attempt);
             return None;
         }
         if let Some(lease) = self.leases.get(attempt) {
             // Others have taken all of it, or the check is no longer needed.
             let unneeded =
-                lease.mirrored && !self.is_check_leased(hash, lease.units.start, *attempt);
+                lease.mirrored && !self.is_check_leased(hash, lease.units.start, attempt);
             if lease.units.is_empty() || unneeded {
-                self.end_lease(*attempt);
+                self.end_lease(attempt);
                 return None;
             }
         }
-        if let Some(lease) = self.leases.get_mut(attempt) {
-            lease.deadline_ms = deadline_ms;
-            lease.unstarted = (*unstarted).min(lease.len());
-        } else {
+        if !self.leases.renew(attempt, deadline_ms, *unstarted) {
             self.adopt(request, held, now_ms)?;
         }
         let Lease { job, units, mirrored, sub_ranges, .. } = self.leases.get(attempt)?;
@@ -224,7 +235,7 @@ impl Campaign {
         };
         // Recounts are drawn again.
         let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
-        let leases = self.leases.values().filter(|lease| lease.worker == request.worker).count();
+        let leases = self.leases.of_worker(&request.worker).count();
         if leases >= most_leases(request) {
             return None;
         }
@@ -246,6 +257,7 @@ impl Campaign {
         }
         let lease = Lease {
             worker: request.worker.clone(),
+            owner: self.reputation.owner(&request.worker, &request.owner),
             job: *hash,
             units: start..end,
             mirrored: false,
@@ -254,7 +266,7 @@ impl Campaign {
             copy: false,
             unstarted: (*unstarted).min(end - start),
             granted_ms: now_ms,
-            deadline_ms: now_ms + self.settings.lease_ms,
+            deadline_ms: now_ms + self.lease_ms(),
             predicted_s: None,
         };
         self.leases.insert(*attempt, lease);

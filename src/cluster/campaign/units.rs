@@ -1,13 +1,16 @@
-//! The units of a job in memory, at a byte each, and about 100 more for those that are done.
+//! The units of a job: three bits each in memory, and the results of those that are done, of which
+//! the latest are in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::path::PathBuf;
 
 use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
-use super::outcomes::Outcomes;
 use super::reputation::OwnerId;
-use crate::tally::Tally;
+use super::unit_bits::{Statuses, UnitSet};
+use crate::cluster::paged_map::{PagedMap, Record};
+use crate::tally::{Residues, Tally};
 
 /// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,11 @@ pub(super) enum UnitStatus {
     Done,
     /// Excluded because it failed too often.
     Poisoned,
+}
+
+impl UnitStatus {
+    /// All statuses, each at the index of its number.
+    pub(super) const ALL: [Self; 4] = [Self::Open, Self::Leased, Self::Done, Self::Poisoned];
 }
 
 /// The result of a unit that is done.
@@ -60,6 +68,46 @@ impl UnitOutcome {
     /// Returns whether others confirmed any part of the unit.
     pub(super) fn is_proven(&self) -> bool {
         self.checker.is_some() || !self.spots.is_empty()
+    }
+}
+
+impl Record for UnitOutcome {
+    const BYTES: usize = 62;
+
+    fn encode(&self, bytes: &mut [u8]) {
+        let Self { tally, source, owner, checker, spots, spot_owner, sub_ranges, .. } = *self;
+        let flags = [self.owner_was_new, self.audited, self.self_checked, checker.is_some()];
+        let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
+        bytes[..16].copy_from_slice(&tally.thirds().to_be_bytes());
+        bytes[16..32].copy_from_slice(&tally.nodes().to_be_bytes());
+        // Residues are below 2^32.
+        let [a, b] = tally.residues().values().map(|residue| residue as u32);
+        let words = [a, b, source, owner, checker.unwrap_or(0), spots.bits(), spot_owner];
+        for (bytes, word) in bytes[32..60].chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes[60..].copy_from_slice(&[sub_ranges, flags]);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let number = |from: usize, to: usize| {
+            bytes[from..to].iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte))
+        };
+        let word = |at: usize| number(32 + 4 * at, 36 + 4 * at) as u32;
+        let residues = Residues::from_values([word(0).into(), word(1).into()]);
+        let flag = |bit: u8| bytes[61] >> bit & 1 == 1;
+        Self {
+            tally: Tally::from_parts(number(0, 16), residues, number(16, 32)),
+            source: word(2),
+            owner: word(3),
+            checker: flag(3).then(|| word(4)),
+            spots: SubRangeSet::from_bits(word(5)),
+            spot_owner: word(6),
+            sub_ranges: bytes[60],
+            owner_was_new: flag(0),
+            audited: flag(1),
+            self_checked: flag(2),
+        }
     }
 }
 
@@ -106,13 +154,29 @@ const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
     }
 }
 
+/// The number of units of an owner up to which they are listed. Most liars are found out before
+/// they have counted more.
+const MOST_LISTED: usize = 32;
+
+/// The units that an owner counted or confirmed, or that it did once.
+#[derive(Debug, Default)]
+struct OwnerUnits {
+    listed: Vec<u64>,
+    /// True if there are more, so that none are listed.
+    has_many: bool,
+}
+
 /// The units of a job.
 #[derive(Debug)]
 pub(super) struct Units {
-    status: Vec<UnitStatus>,
-    outcomes: Outcomes,
+    status: Statuses,
+    outcomes: PagedMap<UnitOutcome>,
+    /// Units that are done and that no other source has confirmed in full.
+    unconfirmed: UnitSet,
+    units_of: HashMap<OwnerId, OwnerUnits>,
     /// Ranges of open units: first unit and length.
-    open: BTreeMap<u64, u64>,
+    open_ranges: BTreeMap<u64, u64>,
+    open: u64,
     done: u64,
     poisoned: u64,
     checked: u64,
@@ -128,12 +192,17 @@ pub(super) struct Units {
 }
 
 impl Units {
-    pub(super) fn new(units: u64) -> Self {
-        let count = usize::try_from(units).unwrap_or(usize::MAX);
+    /// Creates open units. The results of those that are done need not all be in memory if there
+    /// is a folder.
+    pub(super) fn new(units: u64, folder: Option<PathBuf>) -> Self {
+        let all = (units > 0).then_some((0, units));
         Self {
-            status: vec![UnitStatus::Open; count],
-            outcomes: Outcomes::default(),
-            open: if units > 0 { BTreeMap::from([(0, units)]) } else { BTreeMap::new() },
+            status: Statuses::new(units),
+            outcomes: PagedMap::new(folder),
+            unconfirmed: UnitSet::new(units),
+            units_of: HashMap::new(),
+            open_ranges: all.into_iter().collect(),
+            open: units,
             done: 0,
             poisoned: 0,
             checked: 0,
@@ -159,16 +228,14 @@ impl Units {
 
     /// Returns the poisoned units.
     pub(super) fn poisoned_units(&self) -> impl Iterator<Item = u64> {
-        (0..)
-            .zip(&self.status)
-            .filter(|(_, status)| **status == UnitStatus::Poisoned)
-            .map(|(unit, _)| unit)
+        (0..self.len())
+            .filter(|unit| self.status(*unit) == Some(UnitStatus::Poisoned))
             // They are few, or none: do not read all units.
             .take(self.poisoned as usize)
     }
 
-    pub(super) fn len(&self) -> u64 {
-        self.status.len() as u64
+    pub(super) const fn len(&self) -> u64 {
+        self.status.len()
     }
 
     pub(super) const fn done(&self) -> u64 {
@@ -206,36 +273,75 @@ impl Units {
             .filter(|(_, stratum)| stratum.units > 0)
     }
 
+    /// Returns whether an owner has counted any unit whose result is in force.
+    pub(super) fn has_units_of(&self, owner: OwnerId) -> bool {
+        let strata = [false, true].map(|new| self.strata.get(&(owner, new)));
+        strata.into_iter().flatten().any(|stratum| stratum.units > 0)
+    }
+
     /// Returns the sum of the units that are done.
     pub(super) const fn total(&self) -> &Tally {
         &self.total
     }
 
     /// Returns the number of open units.
-    pub(super) fn open(&self) -> u64 {
-        self.open.values().sum()
+    pub(super) const fn open(&self) -> u64 {
+        self.open
     }
 
     /// Returns the status of a unit, or `None` if there is no such unit.
     pub(super) fn status(&self, unit: u64) -> Option<UnitStatus> {
-        self.status.get(usize::try_from(unit).ok()?).copied()
+        self.status.get(unit)
     }
 
-    pub(super) fn outcome(&self, unit: u64) -> Option<&UnitOutcome> {
+    pub(super) fn outcome(&self, unit: u64) -> Option<UnitOutcome> {
         self.outcomes.get(unit)
     }
 
-    /// Returns the units that are done, with their results.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &UnitOutcome)> {
+    /// Returns the units that are done, with their results. Reads all of them.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, UnitOutcome)> {
         self.outcomes.iter()
     }
 
-    fn set(&mut self, unit: u64, status: UnitStatus) {
-        let index = unit as usize;
-        let old = std::mem::replace(&mut self.status[index], status);
-        if old == status {
+    /// Returns the units that are done and that no other source has confirmed in full.
+    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = u64> {
+        self.unconfirmed.iter()
+    }
+
+    /// Returns the same with their results.
+    pub(super) fn unconfirmed_outcomes(&self) -> impl Iterator<Item = (u64, UnitOutcome)> {
+        self.unconfirmed.iter().filter_map(|unit| Some((unit, self.outcome(unit)?)))
+    }
+
+    /// Returns all units with their results that any of these owners counted or confirmed, and
+    /// perhaps others, in order.
+    pub(super) fn outcomes_of(&self, owners: &BTreeSet<OwnerId>) -> Vec<(u64, UnitOutcome)> {
+        let of_owners = || owners.iter().filter_map(|owner| self.units_of.get(owner));
+        if of_owners().any(|of| of.has_many) {
+            return self.outcomes().collect();
+        }
+        let units: BTreeSet<u64> = of_owners().flat_map(|of| &of.listed).copied().collect();
+        units.into_iter().filter_map(|unit| Some((unit, self.outcome(unit)?))).collect()
+    }
+
+    /// Returns whether a source has confirmed any unit in full whose result is in force.
+    pub(super) fn has_confirmed(&self, source: u32) -> bool {
+        self.shares.get(&source).is_some_and(|share| share.confirmations > 0)
+    }
+
+    fn list(&mut self, owner: OwnerId, unit: u64) {
+        let of_owner = self.units_of.entry(owner).or_default();
+        if of_owner.has_many {
             return;
         }
+        of_owner.listed.push(unit);
+        if of_owner.listed.len() > MOST_LISTED {
+            *of_owner = OwnerUnits { listed: Vec::new(), has_many: true };
+        }
+    }
+
+    fn set(&mut self, unit: u64, status: UnitStatus) {
+        let Some(old) = self.status.set(unit, status).filter(|old| *old != status) else { return };
         match old {
             UnitStatus::Open => self.remove_open(unit),
             UnitStatus::Done => self.done -= 1,
@@ -260,36 +366,39 @@ impl Units {
 
     /// Returns the range of open units that contains `unit`, as its first unit and length.
     fn open_range(&self, unit: u64) -> Option<(u64, u64)> {
-        let (&first, &length) = self.open.range(..=unit).next_back()?;
+        let (&first, &length) = self.open_ranges.range(..=unit).next_back()?;
         (unit < first + length).then_some((first, length))
     }
 
     fn remove_open(&mut self, unit: u64) {
         if let Some((first, length)) = self.open_range(unit) {
-            self.open.remove(&first);
+            self.open -= 1;
+            self.open_ranges.remove(&first);
             if unit > first {
-                self.open.insert(first, unit - first);
+                self.open_ranges.insert(first, unit - first);
             }
             if unit + 1 < first + length {
-                self.open.insert(unit + 1, first + length - unit - 1);
+                self.open_ranges.insert(unit + 1, first + length - unit - 1);
             }
         }
     }
 
     fn insert_open(&mut self, unit: u64) {
+        self.open += 1;
         let mut first = unit;
         let mut length = 1;
-        if let Some((before, size)) = self.open.range(..unit).next_back().map(|(&f, &l)| (f, l))
+        let before = self.open_ranges.range(..unit).next_back().map(|(&f, &l)| (f, l));
+        if let Some((before, size)) = before
             && before + size == unit
         {
-            self.open.remove(&before);
+            self.open_ranges.remove(&before);
             first = before;
             length += size;
         }
-        if let Some(size) = self.open.remove(&(unit + 1)) {
+        if let Some(size) = self.open_ranges.remove(&(unit + 1)) {
             length += size;
         }
-        self.open.insert(first, length);
+        self.open_ranges.insert(first, length);
     }
 
     /// Leases the first consecutive open units: at most `most`, and none of those in `avoid`.
@@ -299,7 +408,7 @@ impl Units {
                 .find(|unit| !avoid.contains(unit))
                 .map(|unit| (unit, first + length))
         };
-        let (first, end) = self.open.iter().find_map(first_in)?;
+        let (first, end) = self.open_ranges.iter().find_map(first_in)?;
         let end = avoid.range(first..end).next().copied().unwrap_or(end);
         let range = first..end.min(first.saturating_add(most.max(1)));
         range.clone().for_each(|unit| self.set(unit, UnitStatus::Leased));
@@ -358,19 +467,21 @@ impl Units {
             audited: false,
             self_checked: false,
         };
-        self.outcomes.insert(unit, outcome);
+        self.outcomes.set(unit, Some(outcome));
+        self.unconfirmed.set(unit, true);
+        self.list(owner, unit);
         true
     }
 
     /// Removes a result and opens the unit again. Returns the result.
     pub(super) fn void(&mut self, unit: u64) -> Option<UnitOutcome> {
-        let slot = self.outcomes.get(unit)?;
+        let result = self.outcomes.get(unit)?;
         // A tally that was added can be subtracted.
-        self.total.subtract(&slot.tally).ok()?;
-        let result = *slot;
+        self.total.subtract(&result.tally).ok()?;
         self.unconfirm(unit);
         self.change(unit, |outcome| outcome.self_checked = false);
-        let outcome = self.outcomes.remove(unit)?;
+        let outcome = self.outcomes.set(unit, None)?;
+        self.unconfirmed.set(unit, false);
         if let Some(share) = self.shares.get_mut(&outcome.source) {
             share.units -= 1;
         }
@@ -387,10 +498,13 @@ impl Units {
         unit: u64,
         act: impl FnOnce(&mut UnitOutcome),
     ) -> Option<ConfirmationChange> {
-        let outcome = self.outcomes.get_mut(unit)?;
-        let before = *outcome;
-        act(outcome);
-        let after = *outcome;
+        let before = self.outcomes.get(unit)?;
+        let mut after = before;
+        act(&mut after);
+        if after != before {
+            self.outcomes.set(unit, Some(after));
+        }
+        self.unconfirmed.set(unit, after.checker.is_none());
         let adjust = |count: &mut u64, was: bool, is: bool| {
             *count = *count + u64::from(is) - u64::from(was);
         };
@@ -428,13 +542,15 @@ impl Units {
         })
     }
 
-    /// Records that source `checker` confirmed the whole unit, and whether it is the coordinator.
+    /// Records that a source, given with its owner, confirmed the whole unit, and whether it is the
+    /// coordinator.
     pub(super) fn confirm(
         &mut self,
         unit: u64,
-        checker: u32,
+        (checker, owner): (u32, OwnerId),
         coordinator: bool,
     ) -> Option<ConfirmationChange> {
+        self.list(owner, unit);
         self.change(unit, |outcome| {
             outcome.checker = Some(checker);
             outcome.audited = coordinator;
@@ -448,6 +564,7 @@ impl Units {
         sub_ranges: SubRangeSet,
         owner: OwnerId,
     ) -> Option<ConfirmationChange> {
+        self.list(owner, unit);
         self.change(unit, |outcome| {
             outcome.spots = outcome.spots.union(sub_ranges);
             outcome.spot_owner = owner;

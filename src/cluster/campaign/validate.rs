@@ -78,7 +78,7 @@ impl Campaign {
         let outcome = job.units.outcome(unit.unit).filter(|_| status == UnitStatus::Done);
         // Ignore results without a lease, and those of kernels or devices that the worker never
         // named.
-        let Some(grant) = self.grant_of(result, outcome) else {
+        let Some(grant) = self.grant_of(result, outcome.as_ref()) else {
             return Validation::nothing(ResultVerdict::StaleJob);
         };
         if !self.is_announced(result) || self.reputation.has_too_many_sources(source) {
@@ -92,8 +92,8 @@ impl Campaign {
             return Validation { verdict: ResultVerdict::Refused, events };
         }
         match outcome {
-            Some(outcome) if grant.mirrored => self.validate_recount(result, job, outcome, &grant),
-            Some(outcome) => self.validate_copy(result, job, outcome),
+            Some(outcome) if grant.mirrored => self.validate_recount(result, job, &outcome, &grant),
+            Some(outcome) => self.validate_copy(result, job, &outcome),
             // The result to be checked was voided. As a first result, this one would be checked by
             // the same image.
             None if grant.mirrored => Validation::nothing(ResultVerdict::StaleJob),
@@ -126,7 +126,7 @@ impl Campaign {
     /// it to this worker.
     fn grant_of(&self, result: &UnitResult, outcome: Option<&UnitOutcome>) -> Option<Grant> {
         let UnitResult { unit, attempt, grant, source, .. } = result;
-        let known = self.leases.get(attempt).or_else(|| self.ended(*attempt));
+        let known = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
         let thirds = outcome.map(|outcome| outcome.tally.thirds());
         if let Some(lease) = known {
             let its_own = lease.worker == source.worker && lease.job == unit.job;
@@ -179,7 +179,7 @@ impl Campaign {
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
         // Bound the time by the age of the lease or the job, since reservations of checks depend on
         // it.
-        let lease = self.leases.get(attempt).or_else(|| self.ended(*attempt));
+        let lease = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
         let submitted_ms = || self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
         let since_ms = lease.map_or_else(submitted_ms, |lease| self.held_since(lease, unit.unit));
         let most_s = CLOCK_TOLERANCE_S + self.ticked_ms.saturating_sub(since_ms) as f64 / 1000.0;

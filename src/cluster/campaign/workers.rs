@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use super::WorkerName;
+use super::reputation::OwnerId;
 use super::signed_result::ResultKey;
 use super::state::Campaign;
 use crate::decomposition::JobHash;
@@ -14,6 +16,8 @@ pub struct WorkerState {
     pub boot: u64,
     /// Owner that enrolled it; empty if unknown.
     pub owner: String,
+    /// The number of the owner.
+    pub(super) owner_id: OwnerId,
     /// Address from which it calls.
     pub address: Option<IpAddr>,
     /// Units that it counts at the same time.
@@ -36,30 +40,51 @@ pub struct WorkerState {
     pub lease_units: HashMap<JobHash, u64>,
 }
 
+/// The number of syncs per second from which workers are asked to sync less often.
+const MOST_SYNCS_PER_S: u64 = 500;
+
 impl Campaign {
-    /// Returns whether a worker is not quarantined, takes work, and has synced in the last
-    /// `within_ms`.
-    pub(super) fn is_active(
-        &self,
-        name: &str,
-        worker: &WorkerState,
-        within_ms: u64,
-        now_ms: u64,
-    ) -> bool {
-        worker.capacity > 0 && self.is_alive(name, worker, within_ms, now_ms)
+    /// Returns the time between two syncs of a worker, in ms: that of the settings, or longer if there
+    /// are so many workers that they would sync too often in all.
+    pub(super) fn sync_ms(&self) -> u64 {
+        self.settings.sync_ms.max(self.at_work * 1000 / MOST_SYNCS_PER_S)
+    }
+
+    /// Returns how many times longer it is than in the settings.
+    fn delay(&self) -> f64 {
+        self.sync_ms() as f64 / self.settings.sync_ms.max(1) as f64
+    }
+
+    /// Returns the lifetime of a lease without a sync from its worker, in ms. It grows with the time
+    /// between two syncs.
+    pub fn lease_ms(&self) -> u64 {
+        (self.settings.lease_ms as f64 * self.delay()) as u64
+    }
+
+    /// Returns the counting time of a lease in seconds. It grows likewise, so that workers do not sync
+    /// in between because they have nothing left to count.
+    pub(super) fn lease_s(&self) -> f64 {
+        self.settings.lease_s * self.delay()
+    }
+
+    /// Counts the workers at work.
+    pub(super) fn count_workers(&mut self, now_ms: u64) {
+        let active =
+            |(name, worker): &(&WorkerName, &WorkerState)| self.is_active(name, worker, now_ms);
+        self.at_work = self.workers.iter().filter(active).count() as u64;
+    }
+
+    /// Returns whether a worker is not quarantined, takes work, and has synced within the lifetime of
+    /// a lease.
+    pub(super) fn is_active(&self, name: &str, worker: &WorkerState, now_ms: u64) -> bool {
+        worker.capacity > 0 && self.is_alive(name, worker, now_ms)
     }
 
     /// Returns the same as [`Self::is_active`], but also true for a worker whose capacity is 0.
-    pub(super) fn is_alive(
-        &self,
-        name: &str,
-        worker: &WorkerState,
-        within_ms: u64,
-        now_ms: u64,
-    ) -> bool {
+    pub(super) fn is_alive(&self, name: &str, worker: &WorkerState, now_ms: u64) -> bool {
         !worker.draining
-            && now_ms.saturating_sub(worker.seen_ms) < within_ms
-            && !self.reputation.is_quarantined(name, &worker.owner)
+            && now_ms.saturating_sub(worker.seen_ms) < self.lease_ms()
+            && !self.reputation.is_rejected(name, worker.owner_id)
     }
 
     /// Drains a worker: it gets no more work. Returns false if the worker is unknown.
@@ -96,5 +121,43 @@ impl Campaign {
     /// Returns whether a worker is draining.
     pub fn is_draining(&self, worker: &str) -> bool {
         self.workers.get(worker).is_some_and(|worker| worker.draining)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::campaign::{CampaignKey, Settings, SyncRequest};
+
+    #[test]
+    fn many_workers_sync_less_often_and_keep_their_leases_longer() {
+        let settings = Settings::default();
+        let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
+        let mut sync = |count: u32, now_ms| {
+            let mut next_ms = 0;
+            for number in 0..count {
+                let request = SyncRequest {
+                    worker: format!("w{number}"),
+                    owner: String::new(),
+                    address: None,
+                    boot: 1,
+                    capacity: 1,
+                    kernels: Vec::new(),
+                    devices: Vec::new(),
+                    units_per_s: Vec::new(),
+                    held: Vec::new(),
+                    draining: false,
+                };
+                next_ms = campaign.sync(&request, now_ms).next_sync_ms;
+            }
+            campaign.tick(now_ms);
+            (next_ms, campaign.lease_ms())
+        };
+        let usual = (settings.sync_ms, settings.lease_ms);
+        assert_eq!(sync(4000, 0), usual);
+        sync(20_000, 1000);
+        assert_eq!(sync(20_000, 2000), (40_000, 4 * settings.lease_ms));
+        // Those that have left count no more once their leases would have expired.
+        assert_eq!(sync(10, 2001 + 4 * settings.lease_ms).1, settings.lease_ms);
     }
 }

@@ -451,7 +451,7 @@ impl CampaignActor {
         self.expire_and_finish();
         self.assign_to_arbiter();
         let steady_ms = self.clock.now_ms();
-        let lease_ms = self.settings.lease_ms;
+        let lease_ms = self.campaign.lease_ms();
         self.timelines.sample(&self.campaign, steady_ms);
         self.workers.forget_guests(&self.campaign);
         self.workers.report_silent(&self.campaign, (steady_ms, lease_ms), &self.observers);

@@ -25,6 +25,11 @@ impl LedgerHandle {
         Self { path, file: None, retry_at: Instant::now(), trouble: None }
     }
 
+    /// Returns the folder of the ledger.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.path.parent().map_or_else(PathBuf::new, Path::to_owned)
+    }
+
     /// Closes the ledger and opens it for writing. The new file is in use only after
     /// [`Self::attach`].
     pub(super) fn open(&mut self) -> Result<CampaignFile, LedgerError> {

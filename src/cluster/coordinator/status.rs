@@ -32,7 +32,7 @@ impl CampaignActor {
             })
             .collect();
         jobs.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
-        let (steady_ms, lease_ms) = (self.clock.now_ms(), self.settings.lease_ms);
+        let (steady_ms, lease_ms) = (self.clock.now_ms(), self.campaign.lease_ms());
         let workers = self
             .campaign
             .workers()

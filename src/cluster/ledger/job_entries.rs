@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::entry::Entry;
+use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
 use super::ledger_state::{JobRow, JobSubmission, Undo};
-use super::units_in_force::{InForce, UnitsInForce};
 use crate::cluster::campaign::{CampaignEvent, JobState};
+use crate::cluster::paged_map::PagedMap;
 use crate::tally::Tally;
 
 /// A job with the state of its units.
@@ -18,7 +19,7 @@ pub(super) struct JobEntries {
     pub(super) submission: JobSubmission,
     pub(super) row: JobRow,
     /// Units with a result in force.
-    pub(super) done: UnitsInForce,
+    pub(super) done: PagedMap<InForce>,
     pub(super) poisoned: BTreeSet<u64>,
 }
 

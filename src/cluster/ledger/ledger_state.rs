@@ -2,14 +2,16 @@
 //! neither disk nor clock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::entry::Entry;
+use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
 use super::job_entries::JobEntries;
-use super::units_in_force::{InForce, UnitsInForce};
 use crate::cluster::campaign::{CampaignEvent, JobState, WorkerName};
+use crate::cluster::paged_map::PagedMap;
 use crate::decomposition::{Job, JobHash};
 use crate::tally::Tally;
 
@@ -86,6 +88,8 @@ pub(super) enum Undo {
 /// The state of a campaign's ledger.
 #[derive(Debug, Default)]
 pub(super) struct LedgerState {
+    /// The folder for the units that are not in memory; `None` keeps all of them there.
+    folder: Option<PathBuf>,
     jobs: HashMap<JobHash, JobEntries>,
     /// The jobs in the order of submission.
     order: Vec<JobHash>,
@@ -94,6 +98,12 @@ pub(super) struct LedgerState {
 }
 
 impl LedgerState {
+    /// Creates the state of an empty ledger. The units of its jobs need not all be in memory if there
+    /// is a folder.
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, ..Self::default() }
+    }
+
     /// Returns the number of the entry with the result that `entry` refers to, if one is in force.
     /// The tally of that result must be passed to [`Self::apply`].
     pub(super) fn result_of(&self, entry: &Entry) -> Option<u64> {
@@ -150,7 +160,7 @@ impl LedgerState {
             state_ms: submission.at_ms,
             totals: JobTotals::default(),
         };
-        let (done, poisoned) = (UnitsInForce::default(), BTreeSet::new());
+        let (done, poisoned) = (PagedMap::new(self.folder.clone()), BTreeSet::new());
         self.jobs.insert(hash, JobEntries { submission, row, done, poisoned });
         self.order.push(hash);
         undo.push(Undo::Submitted(hash));

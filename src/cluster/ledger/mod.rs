@@ -9,12 +9,12 @@ mod campaign_file;
 mod check;
 mod commit_mark;
 mod entry;
+mod in_force;
 mod invalid_entry;
 mod job_entries;
 mod ledger_error;
 mod ledger_state;
 mod schema;
-mod units_in_force;
 
 pub use campaign_file::{CampaignFile, JobRecord};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show, visit};

@@ -12,6 +12,7 @@
 //! integers with the bits of the unsigned value.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use sha2::{Digest, Sha256};
@@ -354,7 +355,8 @@ pub(super) fn replay(
     mark: Option<CommitMark>,
     report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
 ) -> Result<(LedgerState, Head), ReadError> {
-    let mut state = LedgerState::default();
+    let folder = connection.path().and_then(|path| Path::new(path).parent());
+    let mut state = LedgerState::new(folder.map(Path::to_owned));
     let mut undo = Vec::new();
     let mut invalid = Vec::new();
     let head = read_entries(

@@ -16,12 +16,12 @@ fn finish(units: &mut Units, unit: u64, solutions: u64, source: u32) -> bool {
 
 #[test]
 fn a_result_is_recorded_once_and_can_be_voided() {
-    let mut units = Units::new(3);
+    let mut units = Units::new(3, None);
     assert!(
         finish(&mut units, 1, 7, 0) && !finish(&mut units, 1, 7, 0) && !finish(&mut units, 3, 1, 0)
     );
     assert_eq!((units.done(), units.open(), units.total().thirds()), (1, 2, 21));
-    units.confirm(1, 4, false);
+    units.confirm(1, (4, 4), false);
     assert_eq!(units.checked(), 1);
     assert_eq!(units.void(1).map(|o| o.tally), Some(tally(7)));
     assert_eq!((units.done(), units.open(), units.total().thirds(), units.checked()), (0, 3, 0, 0));
@@ -53,7 +53,7 @@ proptest! {
             (Just(count), proptest::collection::vec((0u8..9, 0..count), 0..80))
         }),
     ) {
-        let mut units = Units::new(count);
+        let mut units = Units::new(count, None);
         let mut last = units.map().clone();
         for (what, unit) in steps {
             match what {
@@ -62,7 +62,7 @@ proptest! {
                 2 | 3 => drop(finish(&mut units, unit, unit, 1)),
                 4 => drop(units.void(unit)),
                 5 => units.poison(unit),
-                6 => drop(units.confirm(unit, 2, unit % 3 == 0)),
+                6 => drop(units.confirm(unit, (2, 2), unit % 3 == 0)),
                 7 => drop(units.unconfirm(unit)),
                 _ => units.revive(unit),
             }
@@ -80,7 +80,7 @@ proptest! {
 
     #[test]
     fn ranges_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..10, 0u64..12), 0..60)) {
-        let mut units = Units::new(12);
+        let mut units = Units::new(12, None);
         for (what, unit) in steps {
             match what {
                 0 => {
@@ -92,16 +92,26 @@ proptest! {
                 2 => drop(finish(&mut units, unit, unit, 1)),
                 3 => drop(units.void(unit)),
                 4 => units.poison(unit),
-                5 => drop(units.confirm(unit, 2, unit % 3 == 0)),
+                5 => drop(units.confirm(unit, (2, 2), unit % 3 == 0)),
                 6 => drop(units.unconfirm(unit)),
                 7 => drop(units.confirm_spots(unit, SubRangeSet::from_bits(5 << unit), 2)),
                 8 => drop(units.confirm_by_owner(unit)),
                 _ => units.revive(unit),
             }
             let open: Vec<u64> = (0..12).filter(|&u| units.status(u) == Some(UnitStatus::Open)).collect();
-            let ranges: Vec<u64> = units.open.iter().flat_map(|(&f, &l)| f..f + l).collect();
+            let ranges: Vec<u64> = units.open_ranges.iter().flat_map(|(&f, &l)| f..f + l).collect();
             prop_assert_eq!(&open, &ranges);
-            prop_assert!(units.open.iter().zip(units.open.iter().skip(1)).all(|((f, l), (g, _))| f + l < *g));
+            prop_assert_eq!(open.len() as u64, units.open());
+            let unconfirmed = || units.outcomes().filter(|(_, o)| o.checker.is_none());
+            prop_assert!(units.unconfirmed_outcomes().eq(unconfirmed()));
+            for owner in 1..3 {
+                let is_its = |o: &UnitOutcome| {
+                    o.owner == owner || o.checker == Some(owner) || !o.spots.is_empty() && o.spot_owner == owner
+                };
+                let of_owner = units.outcomes_of(&BTreeSet::from([owner]));
+                prop_assert!(units.outcomes().filter(|(_, o)| is_its(o)).all(|unit| of_owner.contains(&unit)));
+            }
+            prop_assert!(units.open_ranges.iter().zip(units.open_ranges.iter().skip(1)).all(|((f, l), (g, _))| f + l < *g));
             let done = (0..12).filter(|&u| units.status(u) == Some(UnitStatus::Done)).count() as u64;
             prop_assert_eq!(done, units.done());
             let mut total = Tally::default();
@@ -121,5 +131,31 @@ proptest! {
             prop_assert_eq!(units.strata().map(|(_, s)| s.credit).sum::<u64>(), credit);
             prop_assert_eq!(units.strata().map(|(_, s)| s.units).sum::<u64>(), done);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_outcome_is_read_as_it_was_written(
+        (thirds, nodes, numbers) in (any::<u128>(), any::<u128>(), any::<[u32; 4]>()),
+        checker in prop::option::of(any::<u32>()),
+        (sub_ranges, owner_was_new, audited, self_checked) in any::<(u8, bool, bool, bool)>(),
+    ) {
+        let [source, owner, spots, spot_owner] = numbers;
+        let outcome = UnitOutcome {
+            tally: Tally::from_parts(thirds, Residues::of(thirds), nodes),
+            source,
+            owner,
+            checker,
+            spots: SubRangeSet::from_bits(spots),
+            spot_owner,
+            sub_ranges,
+            owner_was_new,
+            audited,
+            self_checked,
+        };
+        let mut bytes = [0xa5; UnitOutcome::BYTES];
+        outcome.encode(&mut bytes);
+        prop_assert_eq!(UnitOutcome::decode(&bytes), outcome);
     }
 }

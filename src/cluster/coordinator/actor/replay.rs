@@ -36,7 +36,9 @@ impl CampaignActor {
         // Lease numbers start above those of all earlier starts, as long as a start grants fewer
         // than 2^20 leases per millisecond.
         self.opened_ms = now_ms();
-        self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
+        let folder = self.ledger.folder();
+        self.campaign =
+            Campaign::new(self.settings, self.opened_ms, self.key.clone()).with_folder(folder);
         self.jobs = Jobs::new();
         self.contributions = Contributions::default();
         self.timelines.clear_histories();

@@ -1,0 +1,206 @@
+//! The leases of a campaign with their indexes, so that no call reads all leases of all workers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+use super::WorkerName;
+use super::guests::is_guest;
+use super::leases::Lease;
+use super::reputation::OwnerId;
+use crate::decomposition::JobHash;
+
+/// All leases by number, by worker, by owner, and by their units.
+#[derive(Debug, Default)]
+pub(super) struct LeaseTable {
+    leases: BTreeMap<u64, Lease>,
+    of_worker: HashMap<WorkerName, BTreeSet<u64>>,
+    /// Leases of first counts: job, first unit and number.
+    by_start: BTreeSet<(JobHash, u64, u64)>,
+    /// The most units that any lease of a first count has had.
+    longest: u64,
+    /// Units leased to each owner for first counts.
+    units_of: HashMap<OwnerId, u64>,
+    units_of_guests: u64,
+}
+
+impl LeaseTable {
+    pub(super) fn get(&self, attempt: u64) -> Option<&Lease> {
+        self.leases.get(&attempt)
+    }
+
+    /// Returns all leases with their numbers, in the order of the numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Lease)> {
+        self.leases.iter().map(|(&attempt, lease)| (attempt, lease))
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.values()
+    }
+
+    /// Returns the leases of a worker with their numbers, in the order of the numbers.
+    pub(super) fn of_worker(&self, worker: &str) -> impl Iterator<Item = (u64, &Lease)> {
+        let attempts = self.of_worker.get(worker).into_iter().flatten();
+        attempts.filter_map(|&attempt| Some((attempt, self.leases.get(&attempt)?)))
+    }
+
+    /// Returns the numbers of the leases of a worker.
+    pub(super) fn attempts_of(&self, worker: &str) -> Vec<u64> {
+        self.of_worker.get(worker).into_iter().flatten().copied().collect()
+    }
+
+    /// Returns the leases of first counts that contain any of these units of a job.
+    pub(super) fn overlapping(
+        &self,
+        job: JobHash,
+        units: Range<u64>,
+    ) -> impl Iterator<Item = &Lease> {
+        let from = units.start.saturating_sub(self.longest);
+        let near = self.by_start.range((job, from, 0)..(job, units.end, 0));
+        let near = near.filter_map(|(_, _, attempt)| self.leases.get(attempt));
+        near.filter(move |lease| lease.units.end > units.start && !lease.units.is_empty())
+    }
+
+    /// Returns the number of units that are leased to an owner for first counts.
+    pub(super) fn units_of(&self, owner: OwnerId) -> u64 {
+        self.units_of.get(&owner).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of units that are leased to guests.
+    pub(super) const fn units_of_guests(&self) -> u64 {
+        self.units_of_guests
+    }
+
+    /// Adds a lease under a number that no other lease has.
+    pub(super) fn insert(&mut self, attempt: u64, lease: Lease) {
+        self.of_worker.entry(lease.worker.clone()).or_default().insert(attempt);
+        if !lease.mirrored {
+            self.by_start.insert((lease.job, lease.units.start, attempt));
+            self.longest = self.longest.max(lease.len());
+            self.count(&lease, |units| *units += lease.len());
+        }
+        self.leases.insert(attempt, lease);
+    }
+
+    pub(super) fn remove(&mut self, attempt: u64) -> Option<Lease> {
+        let lease = self.leases.remove(&attempt)?;
+        if let Some(attempts) = self.of_worker.get_mut(&lease.worker) {
+            attempts.remove(&attempt);
+            if attempts.is_empty() {
+                self.of_worker.remove(&lease.worker);
+            }
+        }
+        if !lease.mirrored {
+            self.by_start.remove(&(lease.job, lease.units.start, attempt));
+            self.count(&lease, |units| *units -= lease.len());
+        }
+        Some(lease)
+    }
+
+    /// Records a worker's sync: the new deadline of a lease, and the units of it that the worker has
+    /// not started. Returns false if there is no such lease.
+    pub(super) fn renew(&mut self, attempt: u64, deadline_ms: u64, unstarted: u64) -> bool {
+        let Some(lease) = self.leases.get_mut(&attempt) else { return false };
+        lease.deadline_ms = deadline_ms;
+        lease.unstarted = unstarted.min(lease.len());
+        true
+    }
+
+    /// Removes all units of a lease from `end` on, of which the last `unstarted` were not started.
+    pub(super) fn shorten(&mut self, attempt: u64, end: u64, unstarted: u64) {
+        let Some(lease) = self.leases.get_mut(&attempt) else { return };
+        let removed = lease.units.end - end;
+        lease.units.end = end;
+        lease.unstarted = lease.unstarted.saturating_sub(unstarted);
+        let lease = lease.clone();
+        self.count(&lease, |units| *units -= removed);
+    }
+
+    /// Changes the number of leased units of the owner of a lease.
+    fn count(&mut self, lease: &Lease, change: impl Fn(&mut u64)) {
+        let units = self.units_of.entry(lease.owner).or_default();
+        change(units);
+        if *units == 0 {
+            self.units_of.remove(&lease.owner);
+        }
+        if is_guest(&lease.worker) {
+            change(&mut self.units_of_guests);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cluster::campaign::SubRangeSet;
+
+    fn lease(worker: u32, job: u8, units: Range<u64>, mirrored: bool) -> Lease {
+        Lease {
+            worker: if worker == 0 { "guest:a-1".to_owned() } else { format!("w{worker}") },
+            owner: worker / 2,
+            job: JobHash::from_bytes([job; 16]),
+            unstarted: units.end - units.start,
+            units,
+            mirrored,
+            sub_ranges: SubRangeSet::default(),
+            thirds: None,
+            copy: false,
+            granted_ms: 0,
+            deadline_ms: 0,
+            predicted_s: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_indexes_agree_with_a_search_of_all_leases(
+            changes in prop::collection::vec(
+                (0u64..24, 0u32..6, 0u8..2, (0u64..60, 1u64..20), any::<bool>(), 0u8..4),
+                1..80,
+            ),
+        ) {
+            let mut table = LeaseTable::default();
+            for (attempt, worker, job, (start, length), mirrored, what) in changes {
+                match (table.get(attempt).cloned(), what) {
+                    (None, _) => table.insert(attempt, lease(worker, job, start..start + length, mirrored)),
+                    (Some(known), 0) if !known.mirrored => {
+                        table.shorten(attempt, known.units.start + known.len() / 2, 1);
+                    }
+                    (Some(_), 1) => prop_assert!(table.renew(attempt, start, length)),
+                    (Some(known), _) => {
+                        let removed = table.remove(attempt);
+                        prop_assert_eq!(removed.map(|lease| lease.units), Some(known.units));
+                    }
+                }
+                for worker in 0..6 {
+                    let name = lease(worker, 0, 0..1, false).worker;
+                    let found: Vec<u64> = table.of_worker(&name).map(|(at, _)| at).collect();
+                    let all = table.iter().filter(|(_, lease)| lease.worker == name);
+                    prop_assert_eq!(&found, &all.map(|(at, _)| at).collect::<Vec<_>>());
+                    prop_assert_eq!(&found, &table.attempts_of(&name));
+                }
+                let counted = || table.values().filter(|lease| !lease.mirrored);
+                for owner in 0..3 {
+                    let all: u64 = counted().filter(|l| l.owner == owner).map(Lease::len).sum();
+                    prop_assert_eq!(table.units_of(owner), all);
+                }
+                let of_guests: u64 =
+                    counted().filter(|l| is_guest(&l.worker)).map(Lease::len).sum();
+                prop_assert_eq!(table.units_of_guests(), of_guests);
+                for (job, units) in [(0, start..start + length), (1, start..start + 1)] {
+                    let job = JobHash::from_bytes([job; 16]);
+                    let contains = |l: &&Lease| {
+                        l.job == job && units.clone().any(|unit| l.units.contains(&unit))
+                    };
+                    let mut all: Vec<_> = counted().filter(contains).map(|l| l.units.clone()).collect();
+                    let mut found: Vec<_> =
+                        table.overlapping(job, units.clone()).map(|l| l.units.clone()).collect();
+                    all.sort_by_key(|units| (units.start, units.end));
+                    found.sort_by_key(|units| (units.start, units.end));
+                    prop_assert_eq!(found, all);
+                }
+            }
+        }
+    }
+}
