@@ -344,7 +344,6 @@ impl Campaign {
             let doubtful: Vec<(u64, Option<u32>)> = job
                 .units
                 .outcomes_of(&owners)
-                .into_iter()
                 .filter(|(_, outcome)| {
                     let by_it = outcome.checker.is_some_and(suspect)
                         || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));

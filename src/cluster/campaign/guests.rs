@@ -46,9 +46,6 @@ const GUEST: &str = "guest:";
 /// The number of failures after which the owner of a guest loses a unit.
 const MOST_FAILURES: u64 = 3;
 
-/// The time after which a silent guest without leases is forgotten, in ms.
-const FORGOTTEN_AFTER_MS: u64 = 600_000;
-
 /// Returns whether this is the name of a guest or of an owner of guests.
 pub fn is_guest(name: &str) -> bool {
     name.starts_with(GUEST)
@@ -122,24 +119,6 @@ impl Campaign {
     ) -> bool {
         let overdue = self.overdue_at_guest(guest, hash, now_ms);
         overdue.iter().any(|unit| units.contains(unit))
-    }
-
-    /// Forgets guests that have been silent for long, because strangers come and go.
-    pub(super) fn forget_silent_guests(&mut self, now_ms: u64) {
-        let is_silent = |name: &WorkerName| {
-            let worker = self.workers.get(name);
-            worker.is_some_and(|worker| now_ms.saturating_sub(worker.seen_ms) > FORGOTTEN_AFTER_MS)
-        };
-        let names = self.workers.keys().filter(|name| is_guest(name) && is_silent(name));
-        let silent: Vec<WorkerName> = names.cloned().collect();
-        for guest in silent {
-            if self.leases.of_worker(&guest).next().is_none() {
-                self.workers.remove(&guest);
-                for job in self.jobs.values_mut() {
-                    job.unsuited.remove(&guest);
-                }
-            }
-        }
     }
 
     /// Returns the contribution of guests to a job.

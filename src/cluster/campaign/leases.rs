@@ -114,8 +114,8 @@ impl Campaign {
             self.drop_lease(attempt);
             events.extend(self.mark_suspects(&lease, alone));
         }
-        self.forget_silent_guests(now_ms);
         self.expire_reservations(now_ms);
+        self.forget_silent_workers(now_ms);
         self.withdraw_late_checks(now_ms);
         self.draw_checkers(now_ms);
         events.extend(self.conclude());

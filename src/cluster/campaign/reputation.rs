@@ -4,6 +4,7 @@
 //! through confirmations by others.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::WorkerName;
 use super::guests::{guest_owner, is_guest};
@@ -35,8 +36,8 @@ struct Record {
 /// All sources and owners by number, and their reputation.
 #[derive(Debug, Default)]
 pub(super) struct Reputation {
-    sources: Vec<Source>,
-    numbers: HashMap<Source, u32>,
+    sources: Vec<Arc<Source>>,
+    numbers: HashMap<Arc<Source>, u32>,
     owner_of: Vec<OwnerId>,
     records: Vec<Record>,
     owners: HashMap<String, OwnerId>,
@@ -66,9 +67,10 @@ impl Reputation {
         let owner = self.owner(&source.worker, &source.owner);
         // There are far fewer than 2^32 sources.
         let number = self.sources.len() as u32;
-        self.sources.push(source.clone());
+        let shared = Arc::new(source.clone());
+        self.sources.push(Arc::clone(&shared));
         self.owner_of.push(owner);
-        self.numbers.insert(source.clone(), number);
+        self.numbers.insert(shared, number);
         self.of_worker.entry(source.worker.clone()).or_default().push(number);
         number
     }

@@ -156,7 +156,7 @@ const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
 
 /// The number of units of an owner up to which they are listed. Most liars are found out before
 /// they have counted more.
-const MOST_LISTED: usize = 32;
+const MOST_LISTED: usize = 16;
 
 /// The units that an owner counted or confirmed, or that it did once.
 #[derive(Debug, Default)]
@@ -315,13 +315,16 @@ impl Units {
 
     /// Returns all units with their results that any of these owners counted or confirmed, and
     /// perhaps others, in order.
-    pub(super) fn outcomes_of(&self, owners: &BTreeSet<OwnerId>) -> Vec<(u64, UnitOutcome)> {
+    pub(super) fn outcomes_of<'a>(
+        &'a self,
+        owners: &BTreeSet<OwnerId>,
+    ) -> Box<dyn Iterator<Item = (u64, UnitOutcome)> + 'a> {
         let of_owners = || owners.iter().filter_map(|owner| self.units_of.get(owner));
         if of_owners().any(|of| of.has_many) {
-            return self.outcomes().collect();
+            return Box::new(self.outcomes());
         }
         let units: BTreeSet<u64> = of_owners().flat_map(|of| &of.listed).copied().collect();
-        units.into_iter().filter_map(|unit| Some((unit, self.outcome(unit)?))).collect()
+        Box::new(units.into_iter().filter_map(|unit| Some((unit, self.outcome(unit)?))))
     }
 
     /// Returns whether a source has confirmed any unit in full whose result is in force.

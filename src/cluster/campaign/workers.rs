@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::WorkerName;
+use super::guests::is_guest;
 use super::reputation::OwnerId;
 use super::signed_result::ResultKey;
 use super::state::Campaign;
@@ -85,6 +86,26 @@ impl Campaign {
         !worker.draining
             && now_ms.saturating_sub(worker.seen_ms) < self.lease_ms()
             && !self.reputation.is_rejected(name, worker.owner_id)
+    }
+
+    /// Forgets what workers reported that have been silent for long and have no leases: guests after
+    /// ten minutes, because strangers come and go, others after a month.
+    pub(super) fn forget_silent_workers(&mut self, now_ms: u64) {
+        const GUEST_MS: u64 = 600_000;
+        const WORKER_MS: u64 = 30 * 86_400_000;
+        let is_forgotten = |(name, worker): &(&WorkerName, &WorkerState)| {
+            let after_ms = if is_guest(name) { GUEST_MS } else { WORKER_MS };
+            now_ms.saturating_sub(worker.seen_ms) > after_ms
+                && self.leases.of_worker(name).next().is_none()
+        };
+        let forgotten = self.workers.iter().filter(is_forgotten).map(|(name, _)| name.clone());
+        for name in forgotten.collect::<Vec<_>>() {
+            self.workers.remove(&name);
+            self.reserved.remove(&name);
+            for job in self.jobs.values_mut() {
+                job.unsuited.remove(&name);
+            }
+        }
     }
 
     /// Drains a worker: it gets no more work. Returns false if the worker is unknown.

@@ -453,7 +453,7 @@ impl CampaignActor {
         let steady_ms = self.clock.now_ms();
         let lease_ms = self.campaign.lease_ms();
         self.timelines.sample(&self.campaign, steady_ms);
-        self.workers.forget_guests(&self.campaign);
+        self.workers.forget_silent(&self.campaign);
         self.workers.report_silent(&self.campaign, (steady_ms, lease_ms), &self.observers);
         for job in self.disputes.newly_exhausted(&self.campaign) {
             let dispute = describe_dispute(&self.campaign, &self.jobs, &job);

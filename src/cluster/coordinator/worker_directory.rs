@@ -86,9 +86,13 @@ impl WorkerDirectory {
         devices.any(|device| device.id != "cpu" && device.fault.is_empty())
     }
 
-    /// Forgets the guests that the campaign has forgotten.
-    pub(super) fn forget_guests(&mut self, campaign: &Campaign) {
-        self.details.retain(|name, _| !is_guest(name) || campaign.has_synced(name));
+    /// Forgets the guests and the silent workers that the campaign has forgotten.
+    pub(super) fn forget_silent(&mut self, campaign: &Campaign) {
+        let silent = &self.silent;
+        self.details.retain(|name, _| {
+            campaign.has_synced(name) || !is_guest(name) && !silent.contains(name)
+        });
+        self.silent.retain(|name| campaign.has_synced(name));
     }
 
     /// Reports the workers that have not synced for the lifetime of a lease, each once.

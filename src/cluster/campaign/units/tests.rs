@@ -108,7 +108,7 @@ proptest! {
                 let is_its = |o: &UnitOutcome| {
                     o.owner == owner || o.checker == Some(owner) || !o.spots.is_empty() && o.spot_owner == owner
                 };
-                let of_owner = units.outcomes_of(&BTreeSet::from([owner]));
+                let of_owner: Vec<_> = units.outcomes_of(&BTreeSet::from([owner])).collect();
                 prop_assert!(units.outcomes().filter(|(_, o)| is_its(o)).all(|unit| of_owner.contains(&unit)));
             }
             prop_assert!(units.open_ranges.iter().zip(units.open_ranges.iter().skip(1)).all(|((f, l), (g, _))| f + l < *g));
