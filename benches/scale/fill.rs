@@ -91,9 +91,9 @@ pub(crate) fn fill(units: u64, folder: Option<PathBuf>) {
         let events = campaign.quarantine(&worker, "its result is wrong", true);
         events.iter().for_each(|event| campaign.apply(event));
         println!(
-            "quarantine of a volunteer with {counted} units: {:.3} s",
-            began.elapsed().as_secs_f64()
+            "quarantine of a volunteer with {counted} units: {:.3} s, {} MiB at most so far",
+            began.elapsed().as_secs_f64(),
+            memory_mib("VmHWM").unwrap_or_default()
         );
     }
-    println!("memory     {} MiB at most", memory_mib("VmHWM").unwrap_or_default());
 }

@@ -10,8 +10,9 @@ use super::finish::DisputeStage;
 use super::job::{Claim, Job};
 use super::reputation::OwnerId;
 use super::state::Campaign;
+use super::unit_outcome::UnitOutcome;
 use super::unit_result::Source;
-use super::units::{ConfirmationChange, UnitOutcome, Units};
+use super::units::{ConfirmationChange, Units};
 use crate::decomposition::JobHash;
 use crate::tally::Tally;
 

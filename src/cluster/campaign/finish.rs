@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use super::UnitId;
 use super::checks::{Check, Depth};
 use super::event::{CampaignEvent, JobState};
 use super::job::Job;
 use super::reputation::{OwnerId, Reputation};
 use super::state::Campaign;
 use super::sync::MOST_GRANTED;
-use super::units::{Stratum, WHOLE};
-use super::{UnitId, units};
+use super::unit_outcome::{UnitOutcome, WHOLE};
+use super::units::Stratum;
 use crate::decomposition::JobHash;
 
 /// The stage of a dispute about an inconsistent total.
@@ -125,7 +126,7 @@ impl Campaign {
         if !has_guests && missing.values().all(|left| *left == 0) {
             return Vec::new();
         }
-        let unproven_guest = |(_, outcome): &(u64, units::UnitOutcome)| {
+        let unproven_guest = |(_, outcome): &(u64, UnitOutcome)| {
             !outcome.is_proven() && self.reputation.is_guest(outcome.owner)
         };
         let mut due: Vec<u64> =
@@ -158,9 +159,8 @@ impl Campaign {
             return;
         }
         job.stage = DisputeStage::Confirmed;
-        let by_workers = |outcome: &units::UnitOutcome| {
-            !outcome.audited && !reputation.is_coordinator(outcome.source)
-        };
+        let by_workers =
+            |outcome: &UnitOutcome| !outcome.audited && !reputation.is_coordinator(outcome.source);
         let next: Vec<u64> = job
             .units
             .outcomes()

@@ -36,7 +36,7 @@ use std::ops::Range;
 
 use super::reputation::OwnerId;
 use super::state::Campaign;
-use super::units::WHOLE;
+use super::unit_outcome::WHOLE;
 use super::{UnitId, WorkerName, job::Job};
 use crate::decomposition::JobHash;
 

@@ -9,8 +9,8 @@ use super::event::{CampaignEvent, JobState};
 use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::state::Campaign;
+use super::unit_outcome::UnitOutcome;
 use super::unit_result::Source;
-use super::units::UnitOutcome;
 use crate::tally::Tally;
 
 /// The arbiter's result.

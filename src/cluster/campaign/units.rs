@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
+use super::open_units::OpenUnits;
 use super::reputation::OwnerId;
 use super::unit_bits::{Statuses, UnitSet};
-use crate::cluster::paged_map::{PagedMap, Record};
-use crate::tally::{Residues, Tally};
+use super::unit_outcome::UnitOutcome;
+use crate::cluster::paged_map::PagedMap;
+use crate::tally::Tally;
 
 /// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,90 +31,6 @@ impl UnitStatus {
     /// All statuses, each at the index of its number.
     pub(super) const ALL: [Self; 4] = [Self::Open, Self::Leased, Self::Done, Self::Poisoned];
 }
-
-/// The result of a unit that is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UnitOutcome {
-    pub(super) tally: Tally,
-    /// Source of the result, by number.
-    pub(super) source: u32,
-    /// Owner of the source.
-    pub(super) owner: OwnerId,
-    /// Source of another owner, or the coordinator, that confirmed the whole unit, by number.
-    pub(super) checker: Option<u32>,
-    /// Sub-ranges that other owners confirmed.
-    pub(super) spots: SubRangeSet,
-    /// Owner of the last such confirmation.
-    pub(super) spot_owner: OwnerId,
-    /// Number of sub-ranges with sums in the result; 0 without sums.
-    pub(super) sub_ranges: u8,
-    /// True if the owner was new when the unit was counted; units of new owners are checked more
-    /// often.
-    pub(super) owner_was_new: bool,
-    /// True if the coordinator confirmed the whole unit.
-    pub(super) audited: bool,
-    /// True if a worker of the same owner confirmed it.
-    pub(super) self_checked: bool,
-}
-
-impl UnitOutcome {
-    /// Returns the share of the unit that others confirmed, in multiples of 1/[`WHOLE`].
-    fn credit(&self) -> u64 {
-        match self.sub_ranges {
-            _ if self.checker.is_some() => WHOLE,
-            0 => 0,
-            all => (WHOLE * self.spots.len() as u64 / u64::from(all)).min(WHOLE),
-        }
-    }
-
-    /// Returns whether others confirmed any part of the unit.
-    pub(super) fn is_proven(&self) -> bool {
-        self.checker.is_some() || !self.spots.is_empty()
-    }
-}
-
-impl Record for UnitOutcome {
-    const BYTES: usize = 62;
-
-    fn encode(&self, bytes: &mut [u8]) {
-        let Self { tally, source, owner, checker, spots, spot_owner, sub_ranges, .. } = *self;
-        let flags = [self.owner_was_new, self.audited, self.self_checked, checker.is_some()];
-        let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
-        bytes[..16].copy_from_slice(&tally.thirds().to_be_bytes());
-        bytes[16..32].copy_from_slice(&tally.nodes().to_be_bytes());
-        // Residues are below 2^32.
-        let [a, b] = tally.residues().values().map(|residue| residue as u32);
-        let words = [a, b, source, owner, checker.unwrap_or(0), spots.bits(), spot_owner];
-        for (bytes, word) in bytes[32..60].chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes[60..].copy_from_slice(&[sub_ranges, flags]);
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        let number = |from: usize, to: usize| {
-            bytes[from..to].iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte))
-        };
-        let word = |at: usize| number(32 + 4 * at, 36 + 4 * at) as u32;
-        let residues = Residues::from_values([word(0).into(), word(1).into()]);
-        let flag = |bit: u8| bytes[61] >> bit & 1 == 1;
-        Self {
-            tally: Tally::from_parts(number(0, 16), residues, number(16, 32)),
-            source: word(2),
-            owner: word(3),
-            checker: flag(3).then(|| word(4)),
-            spots: SubRangeSet::from_bits(word(5)),
-            spot_owner: word(6),
-            sub_ranges: bytes[60],
-            owner_was_new: flag(0),
-            audited: flag(1),
-            self_checked: flag(2),
-        }
-    }
-}
-
-/// The credit of a fully confirmed unit. A unit has at most 32 sub-ranges.
-pub(super) const WHOLE: u64 = 32;
 
 /// The units that an owner counted while it was new, or while it was not, and the confirmed share
 /// of them.
@@ -174,9 +92,7 @@ pub(super) struct Units {
     /// Units that are done and that no other source has confirmed in full.
     unconfirmed: UnitSet,
     units_of: HashMap<OwnerId, OwnerUnits>,
-    /// Ranges of open units: first unit and length.
-    open_ranges: BTreeMap<u64, u64>,
-    open: u64,
+    open: OpenUnits,
     done: u64,
     poisoned: u64,
     checked: u64,
@@ -195,14 +111,12 @@ impl Units {
     /// Creates open units. The results of those that are done need not all be in memory if there
     /// is a folder.
     pub(super) fn new(units: u64, folder: Option<PathBuf>) -> Self {
-        let all = (units > 0).then_some((0, units));
         Self {
             status: Statuses::new(units),
             outcomes: PagedMap::new(folder),
             unconfirmed: UnitSet::new(units),
             units_of: HashMap::new(),
-            open_ranges: all.into_iter().collect(),
-            open: units,
+            open: OpenUnits::new(units),
             done: 0,
             poisoned: 0,
             checked: 0,
@@ -286,7 +200,7 @@ impl Units {
 
     /// Returns the number of open units.
     pub(super) const fn open(&self) -> u64 {
-        self.open
+        self.open.len()
     }
 
     /// Returns the status of a unit, or `None` if there is no such unit.
@@ -346,13 +260,13 @@ impl Units {
     fn set(&mut self, unit: u64, status: UnitStatus) {
         let Some(old) = self.status.set(unit, status).filter(|old| *old != status) else { return };
         match old {
-            UnitStatus::Open => self.remove_open(unit),
+            UnitStatus::Open => self.open.remove(unit),
             UnitStatus::Done => self.done -= 1,
             UnitStatus::Poisoned => self.poisoned -= 1,
             UnitStatus::Leased => {}
         }
         match status {
-            UnitStatus::Open => self.insert_open(unit),
+            UnitStatus::Open => self.open.insert(unit),
             UnitStatus::Done => self.done += 1,
             UnitStatus::Poisoned => self.poisoned += 1,
             UnitStatus::Leased => {}
@@ -367,53 +281,9 @@ impl Units {
         });
     }
 
-    /// Returns the range of open units that contains `unit`, as its first unit and length.
-    fn open_range(&self, unit: u64) -> Option<(u64, u64)> {
-        let (&first, &length) = self.open_ranges.range(..=unit).next_back()?;
-        (unit < first + length).then_some((first, length))
-    }
-
-    fn remove_open(&mut self, unit: u64) {
-        if let Some((first, length)) = self.open_range(unit) {
-            self.open -= 1;
-            self.open_ranges.remove(&first);
-            if unit > first {
-                self.open_ranges.insert(first, unit - first);
-            }
-            if unit + 1 < first + length {
-                self.open_ranges.insert(unit + 1, first + length - unit - 1);
-            }
-        }
-    }
-
-    fn insert_open(&mut self, unit: u64) {
-        self.open += 1;
-        let mut first = unit;
-        let mut length = 1;
-        let before = self.open_ranges.range(..unit).next_back().map(|(&f, &l)| (f, l));
-        if let Some((before, size)) = before
-            && before + size == unit
-        {
-            self.open_ranges.remove(&before);
-            first = before;
-            length += size;
-        }
-        if let Some(size) = self.open_ranges.remove(&(unit + 1)) {
-            length += size;
-        }
-        self.open_ranges.insert(first, length);
-    }
-
     /// Leases the first consecutive open units: at most `most`, and none of those in `avoid`.
     pub(super) fn lease(&mut self, most: u64, avoid: &BTreeSet<u64>) -> Option<Range<u64>> {
-        let first_in = |(&first, &length): (&u64, &u64)| {
-            (first..first + length)
-                .find(|unit| !avoid.contains(unit))
-                .map(|unit| (unit, first + length))
-        };
-        let (first, end) = self.open_ranges.iter().find_map(first_in)?;
-        let end = avoid.range(first..end).next().copied().unwrap_or(end);
-        let range = first..end.min(first.saturating_add(most.max(1)));
+        let range = self.open.first(most, avoid)?;
         range.clone().for_each(|unit| self.set(unit, UnitStatus::Leased));
         Some(range)
     }

@@ -7,8 +7,9 @@ use super::job::{Claim, Job};
 use super::key::{Grant, Grantee};
 use super::signed_result::ResultSignature;
 use super::state::Campaign;
+use super::unit_outcome::UnitOutcome;
 use super::unit_result::UnitResult;
-use super::units::{UnitOutcome, UnitStatus};
+use super::units::UnitStatus;
 use crate::decomposition::{UnitLimits, sub_ranges_of};
 
 /// The answer to a result.
