@@ -7,10 +7,11 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 31] = [
+const LAYERS: [(&str, u32); 32] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
+    ("cluster::paged_map", 0),
     ("symmetry", 1),
     ("oeis", 1),
     ("proof", 1),
