@@ -46,6 +46,18 @@ pub struct MergedResults {
     /// Files with conflicting content, each with a description.
     pub conflicts: Vec<(PathBuf, String)>,
     completed: CompletedUnits,
+    paths: Vec<PathBuf>,
+}
+
+/// Units that were counted again as mirror images.
+#[derive(Clone, Debug, Default)]
+pub struct Recounts {
+    /// The kernel.
+    pub kernel: String,
+    /// Units whose result was confirmed, with the tally of the mirror image.
+    pub agree: Vec<(u64, Tally)>,
+    /// Units whose results differ.
+    pub differ: Vec<u64>,
 }
 
 /// The error returned when results cannot be merged.
@@ -77,10 +89,12 @@ impl MergedResults {
             gaps: BTreeMap::new(),
             conflicts: Vec::new(),
             completed: CompletedUnits::new(units),
+            paths: Vec::new(),
         };
         for path in paths {
-            if let Err(why) = merged.add(plan.job().hash(), &Checkpoint::read(&path)?) {
-                merged.conflicts.push((path, why));
+            match merged.add(plan.job().hash(), &Checkpoint::read(&path)?) {
+                Ok(()) => merged.paths.push(path),
+                Err(why) => merged.conflicts.push((path, why)),
             }
         }
         for unit in merged.completed.missing() {
@@ -100,6 +114,11 @@ impl MergedResults {
         Ok(())
     }
 
+    /// Returns the files that were merged, sorted.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// Returns the number of counted units.
     pub fn done(&self) -> u64 {
         self.completed.done()
@@ -113,7 +132,7 @@ impl MergedResults {
         self.completed.total()
     }
 
-    /// Counts the mirror images of `units` on this machine; returns the units whose counts differ.
+    /// Counts the mirror images of `units` on this machine, and compares.
     ///
     /// # Errors
     /// The kernel cannot count them, or a tally disagrees with its residues.
@@ -122,20 +141,23 @@ impl MergedResults {
         plan: &PlanFile,
         units: &[u64],
         mut done: impl FnMut(usize),
-    ) -> Result<Vec<u64>, RecountError> {
+    ) -> Result<Recounts, RecountError> {
         let image = plan.decomposition().mirrored();
         let piece = plan.job().problem().piece();
-        let mut kernel = KernelKind::fastest_for(plan.job().scheme(), piece).build(piece)?;
-        let mut differ = Vec::new();
+        let kind = KernelKind::fastest_for(plan.job().scheme(), piece);
+        let mut kernel = kind.build(piece)?;
+        let mut recounts = Recounts { kernel: kind.to_string(), ..Recounts::default() };
         for (number, &unit) in units.iter().enumerate() {
             let counted = count_parts(&mut *kernel, &image, image.unit(unit))?.total()?;
             let entered = self.completed.result(unit);
-            if entered.is_none_or(|tally| tally.thirds() != counted.thirds()) {
-                differ.push(unit);
+            if entered.is_some_and(|tally| tally.thirds() == counted.thirds()) {
+                recounts.agree.push((unit, counted));
+            } else {
+                recounts.differ.push(unit);
             }
             done(number + 1);
         }
-        Ok(differ)
+        Ok(recounts)
     }
 }
 

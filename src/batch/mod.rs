@@ -5,11 +5,24 @@
 //! another name while it is incomplete, so that no unit is lost if the process is killed, and a
 //! restarted task continues. Only units in such files are added, each once, and a total needs all
 //! of them.
+//!
+//! Whoever counts a part may sign its units. The merged results are then a ledger like that of a
+//! coordinator, which is shown, checked and published by the same code.
 
+#[cfg(feature = "cluster")]
+mod ledger;
 mod merge;
 mod plan_file;
 mod scripts;
+#[cfg(feature = "cluster")]
+mod signatures;
 
-pub use merge::{MergeError, MergedResults, RecountError, is_whole, result_file, unfinished_file};
+#[cfg(feature = "cluster")]
+pub use ledger::{BatchLedgerError, write_ledger};
+pub use merge::{
+    MergeError, MergedResults, RecountError, Recounts, is_whole, result_file, unfinished_file,
+};
 pub use plan_file::{MOST_PARTS, PlanFile, PlanFileError};
 pub use scripts::{Htcondor, Kubernetes, Slurm, TaskSettings};
+#[cfg(feature = "cluster")]
+pub use signatures::{PartSignatures, SignatureError, sign, signatures_file};

@@ -1,19 +1,22 @@
 //! `nqueens merge`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::args::number;
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
-use crate::batch::{MergedResults, PlanFile};
+use crate::batch::{BatchLedgerError, MergedResults, PlanFile, Recounts, write_ledger};
+use crate::cluster::coordinator::ledger_file;
 use crate::oeis::totals_of;
 use crate::report::{Published, counted, grouped};
 
 /// Merge the counted parts of a plan into the total.
 ///
-/// Checks that no part is missing and that no two contradict each other. Changes no file.
+/// Checks that no part is missing and that no two contradict each other. Changes no file of the
+/// results.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The plan file.
@@ -26,6 +29,10 @@ pub(super) struct Args {
     /// only if no part is missing or contradictory.
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = recounts, allow_negative_numbers = true)]
     recount: usize,
+    /// Also write the results as the ledger of this directory, which nqueens ledger and nqueens
+    /// publish read. All parts must be signed: see nqueens run-unit --key.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -55,6 +62,8 @@ struct Report {
     differ: Vec<u64>,
     /// The files that contradict another file or belong to another job.
     conflicts: Vec<String>,
+    /// The ledger, with `--data`, if there is a total.
+    ledger: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -66,9 +75,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         note(&format!("{}: {why}", path.display()));
     }
     let whole = merged.gaps.is_empty() && merged.conflicts.is_empty();
-    let differ =
-        if whole && args.recount > 0 { recount(&plan, &merged, args.recount)? } else { Vec::new() };
-    for unit in &differ {
+    let recounts = match whole && args.recount > 0 {
+        true => recount(&plan, &merged, args.recount)?,
+        false => Recounts::default(),
+    };
+    let differ = &recounts.differ;
+    for unit in differ {
         note(&format!("unit {unit} and its mirror image differ: one of the two counts is wrong"));
     }
     let failed =
@@ -80,8 +92,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let published = solutions
         .filter(|_| problem.is_empty())
         .map(|solutions| Published::compare(totals_of(problem.piece()), problem.n(), solutions));
-    let recounted =
-        if whole { args.recount.min(usize::try_from(units).unwrap_or(usize::MAX)) } else { 0 };
+    let recounted = recounts.agree.len() + differ.len();
+    let has_ledger = solutions.is_some() && published != Some(Published::Differs);
+    let ledger = args.data.as_deref().filter(|_| has_ledger);
+    let ledger = ledger.map(|data| write(&plan, &merged, &recounts, data)).transpose()?;
     if args.json {
         let report = Report {
             job: plan.job().hash().to_string(),
@@ -101,6 +115,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 .iter()
                 .map(|(path, _)| path.display().to_string())
                 .collect(),
+            ledger: ledger.as_ref().map(|path| path.display().to_string()),
         };
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
     } else if let Some(solutions) = solutions {
@@ -117,6 +132,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 String::new()
             },
         );
+        if let Some(path) = &ledger {
+            text += &format!("  ledger   {}\n", path.display());
+        }
         print(&text)?;
     }
     if !merged.conflicts.is_empty() || !differ.is_empty() {
@@ -146,7 +164,41 @@ fn gaps(merged: &MergedResults, units: u64) -> String {
     )
 }
 
-fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Vec<u64>, Failure> {
+/// Writes the ledger of a directory, which must not have one. Returns its path.
+fn write(
+    plan: &PlanFile,
+    merged: &MergedResults,
+    recounts: &Recounts,
+    data: &Path,
+) -> Result<PathBuf, Failure> {
+    let failed = |message: String| Failure { exit: Exit::File, message };
+    let path = ledger_file(data);
+    if path.exists() {
+        let message = format!("{} exists; choose another --data", path.display());
+        return Err(failed(message));
+    }
+    fs::create_dir_all(data)
+        .map_err(|error| failed(format!("{} cannot be created: {error}", data.display())))?;
+    let now_ms = jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned();
+    if let Err(error) = write_ledger(plan, merged, recounts, &path, now_ms) {
+        // Nothing is left half-written.
+        for ending in ["", "-wal", "-shm", ".lock"] {
+            let _ = fs::remove_file(format!("{}{ending}", path.display()));
+        }
+        return Err(match error {
+            BatchLedgerError::Ledger(error) => error.into(),
+            BatchLedgerError::Unsigned(..) => {
+                Failure { exit: Exit::CheckFailed, message: error.to_string() }
+            }
+            BatchLedgerError::Signature(_) | BatchLedgerError::Result(_) => {
+                failed(error.to_string())
+            }
+        });
+    }
+    Ok(path)
+}
+
+fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Recounts, Failure> {
     let units = plan.decomposition().units();
     let some = some.min(usize::try_from(units).unwrap_or(usize::MAX));
     let mut chosen: Vec<u64> = (0..units).collect();
@@ -155,7 +207,7 @@ fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Vec<u
     let bar = progress_bar();
     bar.set_message("recounting mirror images");
     let step = |done: usize| bar.set_position(STEPS * done as u64 / some.max(1) as u64);
-    let differ = merged.recount(plan, &chosen, step);
+    let recounts = merged.recount(plan, &chosen, step);
     bar.finish_and_clear();
-    differ.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })
+    recounts.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })
 }

@@ -12,8 +12,11 @@ use super::args::{CpuArgs, DeviceArgs};
 use super::interrupt::Interrupt;
 use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
-use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
+use crate::batch::{
+    PlanFile, PlanFileError, is_whole, result_file, sign, signatures_file, unfinished_file,
+};
 use crate::checkpoint::CheckpointError;
+use crate::cluster::auth::SigningKey;
 use crate::engine::{CountError, CountEvent, CountTask, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
 use crate::report::{counted, duration};
@@ -39,6 +42,10 @@ pub(super) struct Args {
     /// The directory of the results, which is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Sign the results with the key in this file, which is created if it does not exist, so that
+    /// the count can be published: see nqueens merge --data.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     #[command(flatten)]
     cpu: CpuArgs,
     #[command(flatten)]
@@ -59,6 +66,8 @@ struct Report {
     kernel: Option<String>,
     devices: Vec<String>,
     result: String,
+    /// The file with the signatures, with `--key`.
+    signatures: Option<String>,
     elapsed_s: f64,
 }
 
@@ -153,9 +162,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             );
             return Err(permanent(message));
         }
+        let signatures = signatures_file(&result);
+        if args.key.is_some() && !signatures.exists() {
+            let message = format!(
+                "{} is not signed; move it away to count the part again with --key",
+                result.display()
+            );
+            return Err(permanent(message));
+        }
         note(&format!("{} already exists", result.display()));
         return print_report(args, &plan, index, None, &result);
     }
+    let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
+    let signer = signer.map_err(permanent)?;
     let options = args.cpu.options(args.device.choice());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
@@ -171,6 +190,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     });
     bar.finish_and_clear();
     let outcome = outcome.map_err(of_count)?;
+    if let Some(signer) = &signer {
+        let by = (&outcome.kernel[..], &outcome.devices[..]);
+        sign(&plan, index, (&unfinished, &result), by, signer).map_err(try_again)?;
+    }
     fs::rename(&unfinished, &result).map_err(unusable)?;
     print_report(args, &plan, index, Some(&outcome), &result)
 }
@@ -195,6 +218,7 @@ fn print_report(
             kernel: outcome.map(|outcome| outcome.kernel.clone()),
             devices: outcome.map(|outcome| outcome.devices.clone()).unwrap_or_default(),
             result: result.display().to_string(),
+            signatures: args.key.is_some().then(|| signatures_file(result).display().to_string()),
             elapsed_s: outcome.map_or(0.0, |outcome| outcome.elapsed.as_secs_f64()),
         };
         serde_json::to_string(&report).expect("numbers and strings serialise")

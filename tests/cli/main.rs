@@ -22,6 +22,7 @@ mod optimisation_command_line;
 mod records_are_correct;
 mod reproduce_command_line;
 mod show_command_line;
+mod signed_parts_can_be_published;
 mod solution_command_line;
 mod terminal;
 mod top_restores_the_terminal;
