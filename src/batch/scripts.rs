@@ -22,6 +22,8 @@ pub struct TaskSettings {
     pub at_once: Option<NonZeroU64>,
     /// The program, as tasks invoke it.
     pub program: String,
+    /// True if tasks sign their results, and the merge writes a ledger.
+    pub sign: bool,
 }
 
 impl TaskSettings {
@@ -32,11 +34,26 @@ impl TaskSettings {
     fn last(&self) -> u64 {
         self.parts.get() - 1
     }
+
+    /// Returns the flag and the file with which tasks sign their results in a folder, if they do.
+    fn key(&self, folder: &str) -> Option<[String; 2]> {
+        self.sign.then(|| ["--key".to_owned(), format!("{folder}/sign.key")])
+    }
+
+    /// Returns the flag and the directory with which the merge then writes a ledger.
+    fn ledger(&self, folder: &str) -> Option<[String; 2]> {
+        self.sign.then(|| ["--data".to_owned(), format!("{folder}/merged")])
+    }
 }
 
 /// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns a flag and a path below the variable `$folder` of a shell, after a space.
+fn in_folder(flag: Option<[String; 2]>) -> String {
+    flag.map(|[flag, path]| format!(" {flag} \"{path}\"")).unwrap_or_default()
 }
 
 /// Quotes a text for YAML: a JSON string is a valid YAML string.
@@ -78,7 +95,7 @@ impl Slurm {
             text,
             r#"
 folder={folder}
-{program} run-unit "$folder/plan.json" --out "$folder/results" --threads "${{SLURM_CPUS_PER_TASK:-1}}" &
+{program} run-unit "$folder/plan.json" --out "$folder/results"{key} --threads "${{SLURM_CPUS_PER_TASK:-1}}" &
 task=$!
 trap 'kill -TERM "$task"' TERM
 wait "$task"; code=$?
@@ -94,6 +111,7 @@ exit "$code"
 "#,
             folder = quoted(folder),
             program = quoted(&settings.program),
+            key = in_folder(settings.key("$folder")),
         );
         text
     }
@@ -111,7 +129,8 @@ exit "$code"
         let (folder, program) = (quoted(folder), quoted(&settings.program));
         let _ = writeln!(
             text,
-            "folder={folder}\n{program} merge \"$folder/plan.json\" \"$folder/results\" --recount 10"
+            "folder={folder}\n{program} merge \"$folder/plan.json\" \"$folder/results\" --recount 10{}",
+            in_folder(settings.ledger("$folder"))
         );
         text
     }
@@ -241,9 +260,12 @@ spec:
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  plan.json: {}\n",
             yaml(plan)
         );
-        let run = ["run-unit", "/plan/plan.json", "--out", &folder, "--threads", &threads];
+        let (key, ledger) = (settings.key(&folder), settings.ledger(&folder));
+        let mut run = vec!["run-unit", "/plan/plan.json", "--out", &folder, "--threads", &threads];
+        run.extend(key.iter().flatten().map(String::as_str));
         let count = job(&name, &spec, &run);
-        let merge = ["merge", "/plan/plan.json", &folder[..], "--recount", "10"];
+        let mut merge = vec!["merge", "/plan/plan.json", &folder[..], "--recount", "10"];
+        merge.extend(ledger.iter().flatten().map(String::as_str));
         // The merge job fails as long as parts are missing, and is retried with increasing delays.
         let merge = job(&format!("{name}-merge"), "  backoffLimit: 100", &merge);
         config + &count + &merge
@@ -263,14 +285,18 @@ impl Htcondor {
     /// Returns the submit file.
     pub fn submit(&self) -> String {
         let Self { settings, folder } = self;
+        let words = |flag: Option<[String; 2]>| {
+            flag.map(|[flag, value]| format!(" {flag} {value}")).unwrap_or_default()
+        };
+        let (key, ledger) = (words(settings.key(folder)), words(settings.ledger(folder)));
         let most =
             settings.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
         format!(
-            r#"# {name}: condor_submit nqueens.sub; then, once all are done: {program} merge {folder}/plan.json {folder}/results
+            r#"# {name}: condor_submit nqueens.sub; then, once all are done: {program} merge {folder}/plan.json {folder}/results{ledger}
 universe = vanilla
 executable = {program}
 transfer_executable = false
-arguments = "run-unit {folder}/plan.json --index $(Process) --out {folder}/results --threads {cpus}"
+arguments = "run-unit {folder}/plan.json --index $(Process) --out {folder}/results{key} --threads {cpus}"
 initialdir = {folder}
 should_transfer_files = NO
 request_cpus = {cpus}

@@ -34,6 +34,9 @@ pub(super) struct Common {
     /// The maximum number of tasks that run at the same time (default: no limit).
     #[arg(long, value_name = "TASKS")]
     at_once: Option<NonZeroU64>,
+    /// Sign the results, and have them merged into a ledger, so that the count can be published.
+    #[arg(long)]
+    sign: bool,
     /// The directory for the plan and the scripts (default: nqueens-N).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -142,6 +145,7 @@ impl Common {
             memory_mib: self.memory,
             at_once: self.at_once,
             program: self.program.clone().unwrap_or_else(|| program.to_owned()),
+            sign: self.sign,
         };
         let mut scripts = ScriptWriter { plan, folder, shared, files: Vec::new() };
         let text = scripts.plan.text();

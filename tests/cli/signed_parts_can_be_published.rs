@@ -2,6 +2,8 @@
 //! publish and audit as that of a coordinator.
 
 use std::fs;
+#[cfg(unix)]
+use std::process::Command;
 
 use crate::support::program::{Scratch, assert_refused, json, printed};
 
@@ -107,4 +109,25 @@ fn unsigned_and_wrongly_signed_parts_make_no_ledger() {
     printed(&again);
     printed(&merge);
     assert!(has_ledger());
+}
+
+#[test]
+#[cfg(unix)]
+fn the_scripts_of_a_batch_system_sign_and_merge_into_a_ledger() {
+    let scratch = Scratch::new("signed-scripts");
+    let folder = scratch.file("count");
+    let program = crate::support::NQUEENS;
+    printed(&["slurm", "10", "--units", "3", "--sign", "--out", &folder, "--program", program]);
+    let script = |name: &str, index: &str| {
+        let script = scratch.path("count").join(name);
+        let output = Command::new("bash").arg(script).env("SLURM_ARRAY_TASK_ID", index).output();
+        let output = output.expect("bash");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    (0..PARTS).for_each(|index| drop(script("array.sbatch", &index.to_string())));
+    assert!(script("merge.sbatch", "").contains("724"));
+    let merged = scratch.path("count").join("merged");
+    let check = json(&["ledger", "check", merged.to_str().expect("UTF-8"), "--json"]);
+    assert_eq!(check["jobs"][0]["solutions"], "724", "{check}");
 }
