@@ -5,6 +5,7 @@ use crate::fake_coordinator::{Scratch, listen, options, queens, start};
 use crate::faults::devices::{ALL, Failing, FailingDevice, batches_of_the_self_test};
 use crate::faults::kernels::{Fault, Faulty};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -85,10 +86,12 @@ async fn a_unit_that_a_kernel_fails_on_is_counted_by_another_kernel_of_the_worke
             coordinator.wait_until_finished(&jobs).await;
             running.stop().await;
             assert_eq!(coordinator.solutions(&jobs[0]), SOLUTIONS, "{fault:?}");
-            let by_others =
-                coordinator.results().iter().filter(|result| result.kernel == "generic").count();
-            assert!(by_others > 0, "{fault:?}, {times} times: {by_others}");
-            assert!(times > 1 || by_others == 1, "{fault:?}: {by_others}");
+            // Two threads may count the last unit.
+            let results = coordinator.results();
+            let by_others = results.iter().filter(|result| result.kernel == "generic");
+            let by_others: BTreeSet<u64> = by_others.map(|result| result.unit).collect();
+            assert!(!by_others.is_empty(), "{fault:?}, {times} times");
+            assert!(times > 1 || by_others.len() == 1, "{fault:?}: {by_others:?}");
             let failures = &coordinator.state().log.failures;
             assert!(failures.is_empty(), "{fault:?}: {failures:?}");
         }

@@ -53,7 +53,9 @@ proptest! {
             (Just(count), proptest::collection::vec((0u8..9, 0..count), 0..80))
         }),
     ) {
-        let mut units = Units::new(count, None);
+        // Of the results, all but two pages are in a file.
+        let outcomes = PagedMap::with_few_in_memory(2);
+        let mut units = Units { outcomes, ..Units::new(count, None) };
         let mut last = units.map().clone();
         for (what, unit) in steps {
             match what {
@@ -76,6 +78,9 @@ proptest! {
         prop_assert!(map.cells().len() as u64 <= super::super::MOST_CELLS);
         let sizes: u64 = (0..map.cells().len()).map(|cell| map.size(cell)).sum();
         prop_assert_eq!((sizes, map.units()), (count, count));
+        let mut total = Tally::default();
+        units.outcomes().for_each(|(_, outcome)| total.merge(&outcome.tally).expect("a small sum"));
+        prop_assert_eq!(&total, units.total());
     }
 
     #[test]
