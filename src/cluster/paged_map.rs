@@ -158,6 +158,27 @@ impl<R: Record> PagedMap<R> {
         }
     }
 
+    /// Returns the records of ascending numbers, as far as there are any. Reads each page once.
+    pub(super) fn get_each(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+    ) -> impl Iterator<Item = (u64, R)> {
+        let mut read: Option<(u64, Box<[Option<R>]>)> = None;
+        numbers.filter_map(move |number| {
+            let (page, at) = place(number);
+            let record = match self.pages.get(&page)? {
+                Page::InMemory { records, .. } => records[at],
+                Page::InFile { slot, .. } => {
+                    if read.as_ref().is_none_or(|(known, _)| *known != page) {
+                        read = Some((page, self.slots.read(*slot)));
+                    }
+                    read.as_ref()?.1[at]
+                }
+            };
+            Some((number, record?))
+        })
+    }
+
     /// Sets or removes the record of a number. Returns the one before.
     pub(super) fn set(&mut self, number: u64, record: Option<R>) -> Option<R> {
         let (page, at) = place(number);
@@ -277,6 +298,12 @@ mod tests {
                 prop_assert_eq!(paged.get(number), Some(record));
             }
             prop_assert_eq!(paged.get(PAGE * 1000), None);
+            let numbers = || map.keys().flat_map(|number| [*number, number.saturating_add(1)]);
+            let mut numbers: Vec<u64> = numbers().collect();
+            numbers.dedup();
+            let found: Vec<(u64, u32)> = paged.get_each(numbers.iter().copied()).collect();
+            let expected = numbers.iter().filter_map(|number| Some((*number, *map.get(number)?)));
+            prop_assert_eq!(found, expected.collect::<Vec<_>>());
             let all: Vec<(u64, u32)> = paged.iter().collect();
             prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
         }

@@ -177,30 +177,27 @@ impl Campaign {
     /// Schedules a full check of every unit that is not fully confirmed. Returns whether there are
     /// any.
     pub(super) fn recheck_unconfirmed(job: &mut Job) -> bool {
-        Self::recheck(job, |_, _| true)
+        let unconfirmed = job.units.unconfirmed().collect();
+        Self::recheck(job, unconfirmed)
     }
 
     /// Schedules a full check of every unit of a guest that is not fully confirmed or, if there is
     /// none, of every such unit. Returns whether there are any.
     pub(super) fn recheck_guests_first(job: &mut Job, reputation: &Reputation) -> bool {
-        let of_guest = |job: &Job, unit| {
-            job.units.outcome(unit).is_some_and(|outcome| reputation.is_guest(outcome.owner))
-        };
-        Self::recheck(job, of_guest) || Self::recheck_unconfirmed(job)
+        let of_guests = job.units.unconfirmed_outcomes();
+        let of_guests = of_guests.filter(|(_, outcome)| reputation.is_guest(outcome.owner));
+        let of_guests = of_guests.map(|(unit, _)| unit).collect();
+        Self::recheck(job, of_guests) || Self::recheck_unconfirmed(job)
     }
 
-    /// Schedules a full check of every unit that is not fully confirmed and for which `which`
-    /// returns true. Returns whether there are any.
-    fn recheck(job: &mut Job, which: impl Fn(&Job, u64) -> bool) -> bool {
-        let unconfirmed: Vec<u64> = job
-            .units
-            .unconfirmed()
-            .filter(|unit| !job.disputes.contains_key(unit) && which(job, *unit))
-            .collect();
-        for &unit in &unconfirmed {
+    /// Schedules a full check of these units, except those in a dispute. Returns whether there are
+    /// any.
+    fn recheck(job: &mut Job, mut units: Vec<u64>) -> bool {
+        units.retain(|unit| !job.disputes.contains_key(unit));
+        for &unit in &units {
             job.checks.insert(unit, Check::new(Depth::Full, None));
         }
-        !unconfirmed.is_empty()
+        !units.is_empty()
     }
 
     /// Schedules a recount of every unconfirmed unit of a job that has a wrong result.

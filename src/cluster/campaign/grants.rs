@@ -396,8 +396,8 @@ impl Campaign {
             holders.len() < MOST_COPIES || is_new && owners.len() < MOST_COPIES
         };
         let has_it = |unit: u64| {
-            let of_worker = self.leases.of_worker(&request.worker);
-            of_worker.into_iter().any(|(_, l)| l.job == hash && l.units.contains(&unit))
+            let mut of_worker = self.leases.of_worker(&request.worker);
+            of_worker.any(|(_, lease)| lease.job == hash && lease.units.contains(&unit))
         };
         let late = |lease: &Lease, unit: u64| {
             let took_s = age_ms(lease, unit) as f64 / 1000.0;

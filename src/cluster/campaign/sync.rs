@@ -73,7 +73,7 @@ impl Campaign {
         count > 0 && count * 16 >= self.workers.len()
     }
 
-    /// Has the rates of the workers summed up again.
+    /// Forgets the sums of the workers' rates, so that they are computed again.
     pub(super) fn forget_rates(&mut self) {
         self.rates.clear();
         self.syncs_since_rates = 0;

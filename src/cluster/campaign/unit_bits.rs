@@ -1,4 +1,4 @@
-//! What is known of every unit of a job, in a few bits each.
+//! The status of every unit of a job, in a few bits each.
 
 use super::units::UnitStatus;
 

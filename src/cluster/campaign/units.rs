@@ -224,7 +224,7 @@ impl Units {
 
     /// Returns the same with their results.
     pub(super) fn unconfirmed_outcomes(&self) -> impl Iterator<Item = (u64, UnitOutcome)> {
-        self.unconfirmed.iter().filter_map(|unit| Some((unit, self.outcome(unit)?)))
+        self.outcomes.get_each(self.unconfirmed.iter())
     }
 
     /// Returns all units with their results that any of these owners counted or confirmed, and
@@ -238,7 +238,7 @@ impl Units {
             return Box::new(self.outcomes());
         }
         let units: BTreeSet<u64> = of_owners().flat_map(|of| &of.listed).copied().collect();
-        Box::new(units.into_iter().filter_map(|unit| Some((unit, self.outcome(unit)?))))
+        Box::new(self.outcomes.get_each(units.into_iter()))
     }
 
     /// Returns whether a source has confirmed any unit in full whose result is in force.
