@@ -245,7 +245,7 @@ impl World {
             now_ms + (pause_ms as f64 * (0.8 + 0.4 * self.random.f64())) as u64;
     }
 
-    /// Lets a volunteer do what is due. `before_ms` is the time of its last event.
+    /// Lets a volunteer do what is due.
     fn act(&mut self, at: usize) {
         let now_ms = self.now_ms;
         if self.volunteers[at].is_gone(now_ms) {

@@ -105,7 +105,8 @@ impl LeaseTable {
         true
     }
 
-    /// Removes all units of a lease from `end` on, of which the last `unstarted` were not started.
+    /// Removes all units of a lease from `end` on. The number of its units that are not started falls
+    /// by `unstarted`.
     pub(super) fn shorten(&mut self, attempt: u64, end: u64, unstarted: u64) {
         let Some(lease) = self.leases.get_mut(&attempt) else { return };
         let removed = lease.units.end - end;

@@ -76,7 +76,7 @@ const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
 /// they have counted more.
 const MOST_LISTED: usize = 16;
 
-/// The units that an owner counted or confirmed, or that it did once.
+/// The units that an owner has counted or confirmed, also if that is no longer in force.
 #[derive(Debug, Default)]
 struct OwnerUnits {
     listed: Vec<u64>,
