@@ -51,9 +51,9 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns a flag and a path below the variable `$folder` of a shell, after a space.
-fn in_folder(flag: Option<[String; 2]>) -> String {
-    flag.map(|[flag, path]| format!(" {flag} \"{path}\"")).unwrap_or_default()
+/// Returns a flag and its value, in these quotation marks, after a space.
+fn words(flag: Option<[String; 2]>, quote: &str) -> String {
+    flag.map(|[flag, value]| format!(" {flag} {quote}{value}{quote}")).unwrap_or_default()
 }
 
 /// Quotes a text for YAML: a JSON string is a valid YAML string.
@@ -111,7 +111,7 @@ exit "$code"
 "#,
             folder = quoted(folder),
             program = quoted(&settings.program),
-            key = in_folder(settings.key("$folder")),
+            key = words(settings.key("$folder"), "\""),
         );
         text
     }
@@ -130,7 +130,7 @@ exit "$code"
         let _ = writeln!(
             text,
             "folder={folder}\n{program} merge \"$folder/plan.json\" \"$folder/results\" --recount 10{}",
-            in_folder(settings.ledger("$folder"))
+            words(settings.ledger("$folder"), "\"")
         );
         text
     }
@@ -285,10 +285,8 @@ impl Htcondor {
     /// Returns the submit file.
     pub fn submit(&self) -> String {
         let Self { settings, folder } = self;
-        let words = |flag: Option<[String; 2]>| {
-            flag.map(|[flag, value]| format!(" {flag} {value}")).unwrap_or_default()
-        };
-        let (key, ledger) = (words(settings.key(folder)), words(settings.ledger(folder)));
+        let key = words(settings.key(folder), "");
+        let ledger = words(settings.ledger(folder), "");
         let most =
             settings.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
         format!(

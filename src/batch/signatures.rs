@@ -185,8 +185,6 @@ impl PartSignatures {
     pub fn verified(&self, job: JobHash, unit: u64, tally: &Tally) -> Option<ResultSignature> {
         let signature = *self.signatures.get(&unit)?;
         let statement = statement(job, unit, tally, &self.kernel);
-        let is_signed = statement.commitment == signature.commitment
-            && self.key.verifies(&statement.to_bytes(), &signature.signature);
-        is_signed.then_some(signature)
+        self.key.has_signed(&statement, &signature).then_some(signature)
     }
 }

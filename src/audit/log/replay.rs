@@ -283,9 +283,10 @@ impl LogState {
         };
         let (key, owner) = self.signers.get(&entry).ok_or(WrongReason::Stranger(entry))?;
         let signature = signature.ok_or(WrongReason::Unsigned)?;
-        let signed = signature.commitment == statement.commitment
-            && key.verifies(&statement.to_bytes(), &signature.signature);
-        if signed { Ok(Party::owner(*owner)) } else { Err(WrongReason::Signature(entry)) }
+        match key.has_signed(statement, &signature) {
+            true => Ok(Party::owner(*owner)),
+            false => Err(WrongReason::Signature(entry)),
+        }
     }
 
     /// Checks the total of a job that is finished.

@@ -39,6 +39,12 @@ impl ResultKey {
     pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
     }
+
+    /// Returns whether `signature` is one of `statement` with this key.
+    pub fn has_signed(&self, statement: &Statement<'_>, signature: &ResultSignature) -> bool {
+        statement.commitment == signature.commitment
+            && self.verifies(&statement.to_bytes(), &signature.signature)
+    }
 }
 
 impl fmt::Display for ResultKey {

@@ -112,9 +112,11 @@ impl Campaign {
             return Err("is not signed, although the worker has a key");
         };
         let statement = result.statement(grant.mirrored, grant.sub_ranges);
-        let signed = statement.commitment == signature.commitment
-            && key.verifies(&statement.to_bytes(), &signature.signature);
-        if signed { Ok(()) } else { Err("has a signature that does not match") }
+        if key.has_signed(&statement, signature) {
+            Ok(())
+        } else {
+            Err("has a signature that does not match")
+        }
     }
 
     /// Returns the signature that is recorded with a result: none if the worker has no key to
