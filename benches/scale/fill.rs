@@ -1,16 +1,19 @@
 //! A campaign whose units are all counted and confirmed, each by two of many volunteers: its memory,
-//! and the time of a quarantine.
+//! its snapshots and its restart, and the time of a quarantine.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
     Campaign, CampaignEvent, CampaignKey, CheckPlan, Depth, Settings, UnitId,
 };
+use nqueens::cluster::storage::SnapshotFile;
 use nqueens::decomposition::{Job, Scheme};
 
+use crate::load::elsewhere;
 use crate::measure::memory_mib;
 use crate::world::{correct_sums, source, tally_of};
 
@@ -26,8 +29,65 @@ fn volunteer(unit: u64, what: u64) -> String {
     format!("volunteer-{:07}", (VOLUNTEERS as f64).powf(share) as u64 * 2 + what)
 }
 
+/// Writes two snapshots, the second one after some more events, and restarts from it in another
+/// process.
+fn restart(campaign: &mut Campaign, path: &Path, job: &Job, units: u64) {
+    let snapshot = Arc::new(SnapshotFile::create(path).expect("there is room"));
+    for which in ["first", "second"] {
+        let began = Instant::now();
+        snapshot.replace(|writer| campaign.write(writer)).expect("there is room");
+        campaign.continue_with(&snapshot);
+        println!(
+            "{which} snapshot in {:.1} s, {} MiB, {} MiB at most so far",
+            began.elapsed().as_secs_f64(),
+            std::fs::metadata(path).map_or(0, |file| file.len() >> 20),
+            memory_mib("VmHWM").unwrap_or_default()
+        );
+        // 100,000 more of the last units.
+        let unit = |number| UnitId { job: job.hash(), unit: units - 1 - number };
+        for number in 0..units.min(50_000) {
+            campaign
+                .apply(&CampaignEvent::UnitVoided { unit: unit(number), reason: String::new() });
+            let (tally, _) = tally_of(&correct_sums(units - 1 - number));
+            let worker = volunteer(number, 0);
+            campaign.apply(&CampaignEvent::UnitDone {
+                unit: unit(number),
+                tally,
+                source: source(&worker, &worker),
+                attempt: 1,
+                elapsed_s: 1000.0,
+                checks: Some(CheckPlan { peer: Some(Depth::Full), audit: None }),
+                sub_sums: Vec::new(),
+                signature: None,
+            });
+        }
+    }
+    elsewhere("restore", path);
+    SnapshotFile::remove(path).expect("it can be removed");
+}
+
+/// Restores the campaign of a snapshot.
+pub(crate) fn restore(path: &Path) {
+    let began = Instant::now();
+    let snapshot = SnapshotFile::open(path).expect("a snapshot").expect("it is there");
+    let key = CampaignKey::from_seed(28);
+    let folder = path.parent().map(Path::to_owned);
+    let campaign = Campaign::restore(Settings::default(), 2, key, folder, &Arc::new(snapshot));
+    let campaign = campaign.expect("a campaign");
+    let job = campaign.jobs().next().expect("a job");
+    let progress = campaign.progress(&job).expect("a job");
+    println!(
+        "restored in {:.1} s, {} MiB at most: {} units done, {} confirmed",
+        began.elapsed().as_secs_f64(),
+        memory_mib("VmHWM").unwrap_or_default(),
+        progress.done,
+        progress.checked
+    );
+}
+
 /// Applies the events of a job of this many units, with a folder for temporary files or without.
 pub(crate) fn fill(units: u64, folder: Option<PathBuf>) {
+    let snapshot = folder.as_ref().map(|folder| folder.join("scale.snapshot"));
     let job = Job::new(Problem::empty(Piece::Queen, 28), Scheme::CentreCross, None, 64);
     let job = job.expect("a board");
     let mut campaign = Campaign::new(Settings::default(), 1, CampaignKey::from_seed(28));
@@ -83,6 +143,9 @@ pub(crate) fn fill(units: u64, folder: Option<PathBuf>) {
         began.elapsed().as_secs_f64(),
         memory_mib("VmRSS").unwrap_or_default()
     );
+    if let Some(path) = snapshot {
+        restart(&mut campaign, &path, &job, units);
+    }
     // One that has counted few units, and one that has counted many.
     for number in [2 * (VOLUNTEERS - 10), 2] {
         let worker = format!("volunteer-{number:07}");

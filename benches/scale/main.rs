@@ -4,11 +4,12 @@
 //! `cargo bench --bench scale [-- VOLUNTEERS UNITS DAYS [FOLDER]]`, by default with 10,000
 //! volunteers, 1,000,000 units and 365 days, prints the coordinator's time by call, its memory, the
 //! cost of the checks, and the time of the campaign compared with that of volunteers who never wait.
-//! With a folder it also writes the ledger there, and loads it again in a process of its own.
+//! With a folder it also writes the ledger there, and loads it again in a process of its own: all of
+//! it, and from a snapshot.
 //!
 //! `cargo bench --bench scale -- fill UNITS [FOLDER]` prints the memory of a campaign of which all
 //! units are counted and confirmed, with a folder for temporary files or without, and the time of a
-//! quarantine.
+//! quarantine; with a folder also those of a snapshot and of a restart from it.
 //!
 //! The volunteers' rates are spread over four decades. Each has an owner of its own, sleeps for a
 //! part of the day, leaves after 120 days on average (another one takes its place), and one in a
@@ -36,10 +37,14 @@ fn main() {
     if arguments.iter().any(|a| a == "--test") {
         return;
     }
-    if let [word, path] = arguments.as_slice()
-        && word == "load"
-    {
-        return load::load(PathBuf::from(path).as_path());
+    if let [word, path] = arguments.as_slice() {
+        let path = PathBuf::from(path);
+        match &word[..] {
+            "load" => return load::load(&path),
+            "load-after" => return load::load_after_snapshot(&path),
+            "restore" => return fill::restore(&path),
+            _ => {}
+        }
     }
     if let Some((word, rest)) = arguments.split_first()
         && word == "fill"
@@ -58,6 +63,8 @@ fn main() {
     };
     let ledger = World::new(scenario).run();
     if let Some(path) = ledger {
-        load::load_elsewhere(&path);
+        load::elsewhere("load", &path);
+        load::write_snapshot(&path);
+        load::elsewhere("load-after", &path);
     }
 }

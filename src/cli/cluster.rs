@@ -113,6 +113,7 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             dashboard: bound.as_ref().map(|bound| bound.url(false)),
             join_page: None,
             reflection: false,
+            snapshot_every: coordinator::SNAPSHOT_EVERY,
             settings: args.checks.apply(Settings {
                 sync_ms: 1_000,
                 lease_ms: 10_000,

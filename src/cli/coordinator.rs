@@ -66,6 +66,10 @@ struct ServeArgs {
     /// The interval at which workers report: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     sync: Duration,
+    /// Write a snapshot after so many entries of the ledger, from which the next start continues; 0
+    /// for none.
+    #[arg(long, value_name = "ENTRIES", default_value_t = coordinator::SNAPSHOT_EVERY)]
+    snapshot_every: u64,
     #[command(flatten)]
     checks: CheckArgs,
     /// Run this shell command when a count or a proof is finished, when a total is disputed or its
@@ -178,6 +182,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         dashboard: None,
         join_page: None,
         reflection: args.reflection,
+        snapshot_every: args.snapshot_every,
         settings,
         notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
         connections: ConnectionLimits::default(),

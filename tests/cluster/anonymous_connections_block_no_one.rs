@@ -47,6 +47,7 @@ impl RunningCoordinator {
             dashboard: None,
             join_page: None,
             reflection: false,
+            snapshot_every: coordinator::SNAPSHOT_EVERY,
             settings: Settings::default(),
             notify: Notify::default(),
             connections,

@@ -10,13 +10,15 @@
 pub use crate::support::seeds;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
     Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease, JobState,
-    ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
+    ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitMap, UnitResult,
     guest_name,
 };
+use nqueens::cluster::storage::SnapshotFile;
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
@@ -191,6 +193,15 @@ struct Worker {
     done: f64,
 }
 
+/// The last snapshot of the coordinator.
+struct Snapshot {
+    /// Removed with it.
+    _folder: tempfile::TempDir,
+    file: Arc<SnapshotFile>,
+    /// The number of events before it.
+    events: usize,
+}
+
 /// A campaign in progress.
 pub struct World {
     scenario: Scenario,
@@ -207,6 +218,9 @@ pub struct World {
     recounted: f64,
     audited: f64,
     restart_at: Vec<f64>,
+    snapshot: Option<Snapshot>,
+    /// For draws about snapshots, which must not change any others.
+    snapshot_random: fastrand::Rng,
     lies: BTreeMap<String, u64>,
 }
 
@@ -245,6 +259,7 @@ impl World {
             })
             .collect();
         let key = CampaignKey::from_seed(scenario.seed ^ 0x5eed);
+        let snapshot_random = fastrand::Rng::with_seed(scenario.seed ^ 0x5a97);
         let job = job();
         let mut world = Self {
             campaign: Campaign::new(scenario.settings, 1, key),
@@ -259,6 +274,8 @@ impl World {
             recounted: 0.0,
             audited: 0.0,
             restart_at,
+            snapshot: None,
+            snapshot_random,
             lies: BTreeMap::new(),
             scenario,
         };
@@ -298,12 +315,70 @@ impl World {
         for event in &self.ledger {
             self.campaign.apply(event);
         }
+        if let Some(restored) = self.restore() {
+            assert_eq!(self.conclusions(&restored), self.conclusions(&self.campaign));
+            if self.snapshot_random.bool() {
+                self.campaign = restored;
+            }
+        }
         for worker in &mut self.workers {
             worker.next_sync_s = self.now_s + self.random.f64() * 2.0;
             if worker.spec.strategy == Strategy::SelfAlone {
                 worker.next_sync_s = self.now_s;
             }
         }
+    }
+
+    /// Writes a snapshot now and then, if the coordinator is going to be killed.
+    fn write_snapshot(&mut self) {
+        if self.restart_at.is_empty() || self.snapshot_random.u8(..10) > 0 {
+            return;
+        }
+        let (folder, file) = match self.snapshot.take() {
+            Some(Snapshot { _folder: folder, file, .. }) => (folder, file),
+            None => {
+                let folder = tempfile::tempdir().expect("a folder");
+                let file = SnapshotFile::create(&folder.path().join("snapshot"));
+                (folder, Arc::new(file.expect("a file")))
+            }
+        };
+        file.replace(|writer| self.campaign.write(writer)).expect("there is room");
+        self.campaign.continue_with(&file);
+        self.snapshot = Some(Snapshot { _folder: folder, file, events: self.ledger.len() });
+    }
+
+    /// Returns the campaign of the last snapshot and of the events after it.
+    fn restore(&self) -> Option<Campaign> {
+        let Snapshot { file, events, .. } = self.snapshot.as_ref()?;
+        let key = CampaignKey::from_seed(self.scenario.seed ^ 0x5eed);
+        let (settings, epoch) = (self.scenario.settings, self.epoch);
+        let restored = Campaign::restore(settings, epoch, key, None, file);
+        let mut restored = restored.expect("it can be read");
+        for event in &self.ledger[*events..] {
+            restored.apply(event);
+        }
+        Some(restored)
+    }
+
+    /// Returns what follows from the events, as text. The times and the checks that are due are not
+    /// part of it, since checks are also added without an event.
+    fn conclusions(&self, campaign: &Campaign) -> String {
+        let job = &self.job;
+        let mut progress = campaign.progress(job).expect("a job");
+        (progress.checks_due, progress.audits_due) = (0, 0);
+        let quarantined: BTreeMap<_, _> = campaign.quarantined().iter().collect();
+        let records: BTreeMap<_, _> = campaign.records().into_iter().collect();
+        let units = (0..self.scenario.units).map(|unit| UnitId { job: *job, unit });
+        let outcomes: Vec<_> = units.map(|unit| campaign.outcome(unit)).collect();
+        let cells = campaign.map(job).map(UnitMap::cells);
+        let disputes: Vec<UnitId> = campaign.disputes().collect();
+        let poisoned = campaign.poisoned(job);
+        let shares = campaign.shares(job);
+        format!(
+            "{progress:?} {quarantined:?} {records:?} {outcomes:?} {cells:?} {disputes:?} \
+             {poisoned:?} {shares:?} {}",
+            campaign.assurance(job)
+        )
     }
 
     fn unit_work(&self, unit: u64) -> f64 {
@@ -753,6 +828,7 @@ impl World {
                 tick_s = self.now_s + 0.5;
                 let events = self.campaign.tick(self.now_ms());
                 self.record(events);
+                self.write_snapshot();
             }
         }
         self.outcome()

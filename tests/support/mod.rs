@@ -114,6 +114,8 @@ impl Coordinator {
             "--listen",
         ]);
         command.args([listen, "--log-level", "warn", "--data"]).arg(data).args(arguments);
+        // Few, so that restarts use snapshots and the entries after them.
+        command.args(["--snapshot-every", "10"]);
         if is_quiet {
             command.stderr(Stdio::null());
         }

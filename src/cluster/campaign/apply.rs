@@ -33,7 +33,7 @@ impl Campaign {
         match event {
             CampaignEvent::JobSubmitted { job, units, priority, at_ms, published, .. } => {
                 self.jobs.entry(*job).or_insert_with(|| Job {
-                    units: Units::new(*units, self.folder.clone()),
+                    units: Units::new(*job, *units, self.folder.clone()),
                     priority: *priority,
                     submitted_ms: *at_ms,
                     state: JobState::Running,

@@ -1,13 +1,16 @@
 //! A map of a job's units: ranges of equal length with counts of the units in each state. It is
 //! updated on every change, so that rendering a million units reads only a few thousand cells.
 
+use serde::{Deserialize, Serialize};
+
 /// Upper limit of the cells of a map.
 pub const MOST_CELLS: u64 = 4096;
 
 /// A range of units, with the number of units in each state. The remaining units are open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Units in at least one lease.
+    /// Units in at least one lease. Leases are volatile, so they are not encoded.
+    #[serde(skip)]
     pub leased: u32,
     /// Units that are done.
     pub done: u32,
@@ -19,7 +22,7 @@ pub struct Cell {
 
 /// The cells of a job. Cell k covers the units from k × [`UnitMap::units_per_cell`]; the last cell
 /// may cover fewer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitMap {
     units: u64,
     units_per_cell: u64,

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::WorkerName;
 
@@ -167,6 +167,30 @@ impl Checks {
     pub(super) fn clear(&mut self) {
         *self =
             Self { cursor: self.cursor, arbiter_cursor: self.arbiter_cursor, ..Self::default() };
+    }
+}
+
+impl Serialize for Checks {
+    /// Encodes the checks without their reservations and leases, which are volatile.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let due = |(unit, check): (&u64, &Check)| (*unit, check.depth, check.earlier_checker);
+        let due: Vec<_> = self.due.iter().map(due).collect();
+        (due, &self.audits).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Checks {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        type Encoded = (Vec<(u64, Depth, Option<u32>)>, BTreeMap<u64, Depth>);
+        let (due, audits) = Encoded::deserialize(from)?;
+        let mut checks = Self::default();
+        for (unit, depth, earlier_checker) in due {
+            checks.insert(unit, Check::new(depth, earlier_checker));
+        }
+        for (unit, depth) in audits {
+            checks.insert_audit(unit, depth);
+        }
+        Ok(checks)
     }
 }
 

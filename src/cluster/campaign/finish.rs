@@ -15,7 +15,7 @@ use super::units::Stratum;
 use crate::decomposition::JobHash;
 
 /// The stage of a dispute about an inconsistent total.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum DisputeStage {
     /// Unconfirmed units are recounted.
     Unconfirmed,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::WorkerName;
 use super::assignment::SubRangeSet;
 use super::checks::Checks;
@@ -13,7 +15,7 @@ use super::units::Units;
 use crate::tally::Tally;
 
 /// A second result that differs from the first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Claim {
     /// The tally of the whole unit.
     Whole(Tally),
@@ -21,8 +23,8 @@ pub(super) enum Claim {
     Spot(SubRangeSet, Vec<u128>),
 }
 
-/// A job.
-#[derive(Debug)]
+/// A job. Its encoding omits what is volatile.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) units: Units,
     pub(super) priority: i32,
@@ -42,16 +44,20 @@ pub(super) struct Job {
     /// The stage of a dispute about the total.
     pub(super) stage: DisputeStage,
     /// Failures of units: the number for each worker.
+    #[serde(skip)]
     pub(super) failures: HashMap<u64, BTreeMap<WorkerName, u32>>,
     /// For each unit that is not done: the owners to which it was leased, each with the time of its
     /// first lease in ms.
+    #[serde(skip)]
     pub(super) held_since: HashMap<u64, Vec<(OwnerId, u64)>>,
     /// For each owner: units in force, counted since its record was last reset, that no other owner
     /// has checked.
     pub(super) unproven: HashMap<OwnerId, u64>,
     /// Units of expired leases, with the maximum number of units of their next lease.
+    #[serde(skip)]
     pub(super) suspects: HashMap<u64, u64>,
     /// Workers that have no kernel for the job.
+    #[serde(skip)]
     pub(super) unsuited: HashSet<WorkerName>,
     /// Total time of counting and of recounting, in seconds.
     pub(super) counting_s: f64,

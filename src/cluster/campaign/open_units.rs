@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A set of units, of which most are next to each other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OpenUnits {
     /// The first unit and the length of each range; no two ranges touch.
     ranges: BTreeMap<u64, u64>,
@@ -16,6 +16,19 @@ impl OpenUnits {
     pub(super) fn new(units: u64) -> Self {
         let all = (units > 0).then_some((0, units));
         Self { ranges: all.into_iter().collect(), units }
+    }
+
+    /// Creates the set of these units, which are in order.
+    pub(super) fn of(units: impl Iterator<Item = u64>) -> Self {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for unit in units {
+            match ranges.last_mut() {
+                Some((first, length)) if *first + *length == unit => *length += 1,
+                _ => ranges.push((unit, 1)),
+            }
+        }
+        let units = ranges.iter().map(|(_, length)| length).sum();
+        Self { ranges: ranges.into_iter().collect(), units }
     }
 
     /// Returns the number of units.

@@ -6,6 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::WorkerName;
 use super::guests::{guest_owner, is_guest};
 use super::unit_result::Source;
@@ -23,7 +25,7 @@ pub(super) const MOST_SOURCES: usize = 256;
 pub(super) type OwnerId = u32;
 
 /// The record of an owner.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Record {
     /// Units of its workers that others confirmed, in full or in part.
     confirmed: u64,
@@ -34,15 +36,19 @@ struct Record {
 }
 
 /// All sources and owners by number, and their reputation.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reputation {
+    #[serde(serialize_with = "serialize_sources", deserialize_with = "deserialize_sources")]
     sources: Vec<Arc<Source>>,
+    /// Follows from `sources`, as does `of_worker`.
+    #[serde(skip)]
     numbers: HashMap<Arc<Source>, u32>,
     owner_of: Vec<OwnerId>,
     records: Vec<Record>,
     owners: HashMap<String, OwnerId>,
     /// Owners under which each worker was known.
     owners_of: HashMap<WorkerName, BTreeSet<OwnerId>>,
+    #[serde(skip)]
     of_worker: HashMap<WorkerName, Vec<u32>>,
     quarantined: HashMap<WorkerName, String>,
 }
@@ -58,7 +64,23 @@ fn owner_name<'a>(worker: &'a str, owner: &'a str) -> &'a str {
     }
 }
 
+fn serialize_sources<S: Serializer>(sources: &[Arc<Source>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(sources.iter().map(AsRef::as_ref))
+}
+
+fn deserialize_sources<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Arc<Source>>, D::Error> {
+    Ok(Vec::<Source>::deserialize(from)?.into_iter().map(Arc::new).collect())
+}
+
 impl Reputation {
+    /// Completes the state that was read from a snapshot.
+    pub(super) fn complete(&mut self) {
+        for (number, source) in (0..).zip(&self.sources) {
+            self.numbers.insert(Arc::clone(source), number);
+            self.of_worker.entry(source.worker.clone()).or_default().push(number);
+        }
+    }
+
     /// Returns the number of a source, assigning one if it is new.
     pub(super) fn number(&mut self, source: &Source) -> u32 {
         if let Some(&number) = self.numbers.get(source) {

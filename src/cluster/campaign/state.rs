@@ -31,7 +31,7 @@ pub struct Campaign {
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
     /// The keys that each worker has presented, the current one last.
     pub(super) keys: HashMap<WorkerName, Vec<ResultKey>>,
-    /// Workers that were drained before the start and have not synced since, with the boot
+    /// Workers that were drained and have not restarted since, as far as is known, with the boot
     /// identifier of each.
     pub(super) drained: BTreeMap<WorkerName, u64>,
     /// Number of the last lease; higher than that of any lease of an earlier run.

@@ -133,7 +133,11 @@ impl Campaign {
             }
         }
         let owner_id = self.reputation.owner(&request.worker, &request.owner);
-        let drained = self.drained.remove(&request.worker) == Some(request.boot);
+        let drained = self.drained.get(&request.worker) == Some(&request.boot);
+        if !drained {
+            // It has restarted.
+            self.drained.remove(&request.worker);
+        }
         let entry = self.workers.entry(request.worker.clone());
         let worker = entry.or_insert_with(|| WorkerState {
             boot: request.boot,

@@ -1,11 +1,16 @@
 //! The status of every unit of a job, in a few bits each.
 
-use super::units::UnitStatus;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The status of each unit, in two bits.
-#[derive(Debug)]
+use super::units::UnitStatus;
+use crate::cluster::storage::{deserialize_bytes, serialize_bytes};
+
+/// The status of each unit, in two bits. Leased units are encoded as open ones, since leases are
+/// volatile.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Statuses {
     /// Four units in each byte, the first one in the lowest bits.
+    #[serde(serialize_with = "without_leases", deserialize_with = "deserialize_bytes")]
     bytes: Vec<u8>,
     units: u64,
 }
@@ -28,6 +33,15 @@ impl Statuses {
         (unit < self.units).then_some(UnitStatus::ALL[bits])
     }
 
+    /// Returns the open units, in order.
+    pub(super) fn open(&self) -> impl Iterator<Item = u64> {
+        // The two bits of an open unit are 0.
+        let is_some_open = |byte: u8| (byte | byte >> 1) & 0x55 != 0x55;
+        let bytes = (0u64..).zip(&self.bytes).filter(move |(_, byte)| is_some_open(**byte));
+        let units = bytes.flat_map(|(at, _)| at * 4..at * 4 + 4);
+        units.filter(|unit| self.get(*unit) == Some(UnitStatus::Open))
+    }
+
     /// Sets the status of a unit. Returns the one before.
     pub(super) fn set(&mut self, unit: u64, status: UnitStatus) -> Option<UnitStatus> {
         let before = self.get(unit)?;
@@ -38,10 +52,29 @@ impl Statuses {
     }
 }
 
+fn without_leases<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    const LEASED: u8 = UnitStatus::Leased as u8;
+    const { assert!(LEASED == 1 && UnitStatus::Open as u8 == 0, "a leased unit has only the low bit") };
+    let without = |byte: &u8| byte & !(byte & !(byte >> 1) & 0x55);
+    serialize_bytes(&bytes.iter().map(without).collect::<Vec<u8>>(), to)
+}
+
 /// A set of units, at a bit for each unit of the job.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UnitSet {
+    #[serde(serialize_with = "words_as_bytes", deserialize_with = "words_of_bytes")]
     words: Vec<u64>,
+}
+
+fn words_as_bytes<S: Serializer>(words: &[u64], to: S) -> Result<S::Ok, S::Error> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    serialize_bytes(&bytes, to)
+}
+
+fn words_of_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+    let bytes = deserialize_bytes(from)?;
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Ok(bytes.chunks(8).map(word).collect())
 }
 
 impl UnitSet {
@@ -76,6 +109,13 @@ mod tests {
 
     use super::*;
 
+    /// Encodes a value and decodes it again.
+    fn read_back<T: Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
+        let mut bytes = Vec::new();
+        ciborium::into_writer(value, &mut bytes).expect("it can be encoded");
+        ciborium::from_reader(&bytes[..]).expect("it can be decoded")
+    }
+
     proptest! {
         #[test]
         fn bits_of_units_behave_like_collections(
@@ -98,6 +138,15 @@ mod tests {
             let found: Vec<_> = (0..units + 9).filter_map(|unit| statuses.get(unit)).collect();
             prop_assert_eq!((found, statuses.len()), (all, units));
             prop_assert!(set.iter().eq(leased));
+            let is_open = |unit: &u64| statuses.get(*unit) == Some(UnitStatus::Open);
+            prop_assert!(statuses.open().eq((0..units).filter(is_open)));
+            let read: Statuses = read_back(&statuses);
+            let without_leases = |unit| statuses.get(unit).map(|status| match status {
+                UnitStatus::Leased => UnitStatus::Open,
+                other => other,
+            });
+            prop_assert!((0..units + 9).all(|unit| read.get(unit) == without_leases(unit)));
+            prop_assert!(read_back::<UnitSet>(&set).iter().eq(set.iter()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::assignment::SubRangeSet;
 use super::reputation::OwnerId;
-use crate::cluster::paged_map::Record;
+use crate::cluster::storage::Record;
 use crate::tally::{Residues, Tally};
 
 /// The result of a unit that is done.

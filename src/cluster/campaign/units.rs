@@ -4,14 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
 use super::open_units::OpenUnits;
+use super::owner_units::OwnerUnits;
 use super::reputation::OwnerId;
 use super::unit_bits::{Statuses, UnitSet};
 use super::unit_outcome::UnitOutcome;
-use crate::cluster::paged_map::PagedMap;
+use crate::cluster::storage::{PagedMap, SnapshotError, SnapshotFile, SnapshotWriter};
+use crate::decomposition::JobHash;
 use crate::tally::Tally;
 
 /// The state of a unit.
@@ -34,7 +39,7 @@ impl UnitStatus {
 
 /// The units that an owner counted while it was new, or while it was not, and the confirmed share
 /// of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stratum {
     pub(super) units: u64,
     /// In multiples of 1/[`WHOLE`] of a unit.
@@ -50,7 +55,7 @@ pub(super) struct ConfirmationChange {
 }
 
 /// A source's contribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceCounts {
     /// Units in force that it counted first.
     pub(super) units: u64,
@@ -72,26 +77,16 @@ const fn counter(cell: &mut Cell, status: UnitStatus) -> Option<&mut u32> {
     }
 }
 
-/// The number of units of an owner up to which they are listed. Most liars are found out before
-/// they have counted more.
-const MOST_LISTED: usize = 16;
-
-/// The units that an owner has counted or confirmed, also if that is no longer in force.
-#[derive(Debug, Default)]
-struct OwnerUnits {
-    listed: Vec<u64>,
-    /// True if there are more, so that none are listed.
-    has_many: bool,
-}
-
 /// The units of a job.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Units {
     status: Statuses,
     outcomes: PagedMap<UnitOutcome>,
     /// Units that are done and that no other source has confirmed in full.
     unconfirmed: UnitSet,
     units_of: HashMap<OwnerId, OwnerUnits>,
+    /// Follows from `status`.
+    #[serde(skip)]
     open: OpenUnits,
     done: u64,
     poisoned: u64,
@@ -108,12 +103,12 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Creates open units. The results of those that are done need not all be in memory if there
-    /// is a folder.
-    pub(super) fn new(units: u64, folder: Option<PathBuf>) -> Self {
+    /// Creates the open units of a job. The results of those that are done need not all be in memory
+    /// if there is a folder.
+    pub(super) fn new(job: JobHash, units: u64, folder: Option<PathBuf>) -> Self {
         Self {
             status: Statuses::new(units),
-            outcomes: PagedMap::new(folder),
+            outcomes: PagedMap::new(format!("results of {job}"), folder),
             unconfirmed: UnitSet::new(units),
             units_of: HashMap::new(),
             open: OpenUnits::new(units),
@@ -128,6 +123,26 @@ impl Units {
             strata: BTreeMap::new(),
             map: UnitMap::new(units),
         }
+    }
+
+    /// Completes units that were read from a snapshot.
+    pub(super) fn complete(&mut self, folder: Option<PathBuf>, snapshot: &Arc<SnapshotFile>) {
+        self.open = OpenUnits::of(self.status.open());
+        self.outcomes.set_folder(folder);
+        self.outcomes.continue_with(snapshot);
+    }
+
+    /// Writes the results that were changed since the last snapshot.
+    pub(super) fn write_changed(
+        &self,
+        snapshot: &mut SnapshotWriter<'_>,
+    ) -> Result<(), SnapshotError> {
+        self.outcomes.write_changed(snapshot)
+    }
+
+    /// Continues with a snapshot in which all results are now.
+    pub(super) fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
+        self.outcomes.continue_with(snapshot);
     }
 
     /// Returns the map of the units.
@@ -234,10 +249,9 @@ impl Units {
         owners: &BTreeSet<OwnerId>,
     ) -> Box<dyn Iterator<Item = (u64, UnitOutcome)> + 'a> {
         let of_owners = || owners.iter().filter_map(|owner| self.units_of.get(owner));
-        if of_owners().any(|of| of.has_many) {
-            return Box::new(self.outcomes());
-        }
-        let units: BTreeSet<u64> = of_owners().flat_map(|of| &of.listed).copied().collect();
+        let listed: Option<Vec<&[u64]>> = of_owners().map(OwnerUnits::listed).collect();
+        let Some(listed) = listed else { return Box::new(self.outcomes()) };
+        let units: BTreeSet<u64> = listed.into_iter().flatten().copied().collect();
         Box::new(self.outcomes.get_each(units.into_iter()))
     }
 
@@ -247,14 +261,7 @@ impl Units {
     }
 
     fn list(&mut self, owner: OwnerId, unit: u64) {
-        let of_owner = self.units_of.entry(owner).or_default();
-        if of_owner.has_many {
-            return;
-        }
-        of_owner.listed.push(unit);
-        if of_owner.listed.len() > MOST_LISTED {
-            *of_owner = OwnerUnits { listed: Vec::new(), has_many: true };
-        }
+        self.units_of.entry(owner).or_default().add(unit);
     }
 
     fn set(&mut self, unit: u64, status: UnitStatus) {

@@ -117,9 +117,8 @@ impl Campaign {
     /// Drains a worker until it restarts. A worker that has not synced since the coordinator
     /// started is drained when it syncs, unless it has restarted.
     pub(super) fn apply_drained(&mut self, worker: &str, boot: u64) {
-        if !self.drain(worker) {
-            self.drained.insert(worker.to_owned(), boot);
-        }
+        self.drain(worker);
+        self.drained.insert(worker.to_owned(), boot);
     }
 
     /// Returns the key with which a worker signs its results, if it has one.

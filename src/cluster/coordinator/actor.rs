@@ -1,10 +1,10 @@
 //! The campaign actor: the only thread that changes the campaign and writes the ledger.
 
+mod ledger_check;
 mod replay;
 mod requests;
 
-use std::collections::{HashSet, VecDeque};
-use std::path::PathBuf;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::time::Instant;
@@ -17,11 +17,12 @@ use super::clock::MonotonicClock;
 use super::commands::{ActorHandle, ReplySender, Request, Unavailable};
 use super::contributions::Contributions;
 use super::disputes::{Disputes, describe_dispute};
-use super::event_log::OperatorEvent;
+use super::event_log::PastEvents;
 use super::job_info::Jobs;
 use super::ledger_handle::LedgerHandle;
 use super::now_ms;
 use super::observers::Observers;
+use super::options::ActorOptions;
 use super::secret::campaign_key;
 use super::timelines::Timelines;
 use super::worker_directory::WorkerDirectory;
@@ -29,6 +30,7 @@ use crate::cluster::campaign::{
     Campaign, CampaignEvent, CampaignKey, JobState, ResultVerdict, Settings, UnitId, UnitResult,
 };
 use crate::cluster::ledger::{Entry, LedgerError};
+use crate::cluster::storage::SnapshotFile;
 use crate::decomposition::{Decomposition, JobHash};
 
 /// The capacity of the request channel.
@@ -45,14 +47,12 @@ pub(super) struct RunningActor {
     pub(super) ended: oneshot::Receiver<()>,
 }
 
-/// Starts the campaign actor of the ledger at `path`. It ends on a stop request, or when all
-/// handles are dropped.
+/// Starts the campaign actor. It ends on a stop request, or when all handles are dropped.
 ///
 /// # Errors
 /// Returns an error if the ledger cannot be opened or a thread cannot be spawned.
 pub(super) fn start(
-    path: PathBuf,
-    settings: Settings,
+    options: ActorOptions,
     observers: Observers,
 ) -> Result<RunningActor, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
@@ -65,7 +65,17 @@ pub(super) fn start(
     };
     let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
     let calls = Arc::new(WaitingCalls::default());
-    let mut actor = CampaignActor::open(path, settings, observers, (arbiter, Arc::clone(&calls)))?;
+    let path = options.path.clone();
+    let mut actor = CampaignActor::open(options, observers, (arbiter, Arc::clone(&calls)))?;
+    if actor.snapshot.is_some() {
+        let weak = handle.downgrade();
+        ledger_check::start(path, move |checked| {
+            if let Some(handle) = weak.upgrade() {
+                let _ = handle.blocking_send(Request::LedgerChecked(checked));
+            }
+        })
+        .map_err(StartError::Thread)?;
+    }
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped when the thread ends, also on a panic.
@@ -132,6 +142,14 @@ pub(super) struct CampaignActor {
     pub(super) contributions: Contributions,
     pub(super) workers: WorkerDirectory,
     pub(super) disputes: Disputes,
+    /// The latest operator events that follow from the ledger.
+    past: PastEvents,
+    /// The snapshot from which the next start continues, if there is one.
+    snapshot: Option<Arc<SnapshotFile>>,
+    /// The number of entries when it was written, or when that was last tried.
+    snapshot_entries: u64,
+    /// The number of entries after which a snapshot is written; 0 for none.
+    snapshot_every: u64,
     /// The pending long-poll calls.
     calls: Arc<WaitingCalls>,
     observers: Observers,
@@ -139,8 +157,7 @@ pub(super) struct CampaignActor {
 
 impl CampaignActor {
     pub(super) fn open(
-        path: PathBuf,
-        settings: Settings,
+        ActorOptions { path, snapshot_every, settings }: ActorOptions,
         observers: Observers,
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
     ) -> Result<Self, StartError> {
@@ -157,33 +174,27 @@ impl CampaignActor {
             contributions: Contributions::default(),
             workers: WorkerDirectory::default(),
             disputes: Disputes::new(arbiter),
+            past: PastEvents::default(),
+            snapshot: None,
+            snapshot_entries: 0,
+            snapshot_every,
             calls,
             observers,
         };
-        let past = match actor.reopen() {
+        match actor.reopen() {
             Err(error) if error.is_io() => actor.reopen_read_only(error)?,
             opened => opened?,
-        };
-        actor.observers.started(past);
+        }
+        actor.observers.started(&actor.past);
         Ok(actor)
     }
 
-    /// Reopens the ledger and reads everything from it. Returns the past operator events with their
-    /// times.
-    fn reopen(&mut self) -> Result<VecDeque<(u64, OperatorEvent)>, LedgerError> {
-        let file = self.ledger.open()?;
-        self.load(file)
-    }
-
     /// Reads everything from a ledger that cannot be opened for writing because of `error`.
-    fn reopen_read_only(
-        &mut self,
-        error: LedgerError,
-    ) -> Result<VecDeque<(u64, OperatorEvent)>, LedgerError> {
+    fn reopen_read_only(&mut self, error: LedgerError) -> Result<(), LedgerError> {
         let Ok(file) = self.ledger.open_read_only() else { return Err(error) };
-        let past = self.load(file)?;
+        self.load(file)?;
         self.report_failure(&error);
-        Ok(past)
+        Ok(())
     }
 
     /// Tries from time to time to reopen a read-only ledger for writing.
@@ -195,7 +206,7 @@ impl CampaignActor {
         // Probe first, because reopening reads the whole ledger.
         if self.ledger.can_write_beside() {
             match self.reopen() {
-                Ok(_) => self.report_success(),
+                Ok(()) => self.report_success(),
                 Err(error) => {
                     self.report_failure(&error);
                     // If the ledger cannot even be read now, the next write reopens it.
@@ -244,7 +255,7 @@ impl CampaignActor {
             self.commit(&mut batch);
             for request in later {
                 if matches!(request, Request::Stop) {
-                    return;
+                    return self.stop();
                 }
                 self.handle(request);
             }
@@ -344,7 +355,10 @@ impl CampaignActor {
             Ok(()) => {
                 for entry in entries {
                     self.apply(entry);
-                    self.observers.applied(entry, &self.campaign, &self.jobs);
+                    let shown = self.observers.applied(entry, &self.campaign, &self.jobs);
+                    if let Some(shown) = shown {
+                        self.past.add(entry.at_ms, shown);
+                    }
                 }
                 self.observers.batch_applied(entries);
                 true
@@ -362,6 +376,9 @@ impl CampaignActor {
     fn append(&mut self, entries: &[Entry]) -> Result<(), Rejected> {
         if entries.is_empty() {
             return Ok(());
+        }
+        if self.ledger.is_refused() {
+            return Err(Rejected::Unwritten);
         }
         if self.ledger.is_read_only() {
             // The next tick tries to reopen it.
@@ -447,6 +464,9 @@ impl CampaignActor {
 
     fn tick(&mut self) {
         self.retry_writing();
+        if self.snapshot_every > 0 {
+            self.write_snapshot(self.snapshot_every);
+        }
         self.write_seen();
         self.expire_and_finish();
         self.assign_to_arbiter();

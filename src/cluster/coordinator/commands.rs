@@ -8,6 +8,7 @@ use crate::board::Problem;
 use crate::cluster::campaign::{
     JobState, ResultKey, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
 };
+use crate::cluster::ledger::{CheckReport, LedgerError};
 use crate::cluster::protocol::v1;
 use crate::decomposition::{Job, JobHash};
 
@@ -141,6 +142,8 @@ pub(super) enum Request {
     },
     Workers(ReplySender<v1::WorkersResponse>),
     Ruling(arbiter::ArbiterAnswer),
+    /// Reports the check of the whole ledger after a start from a snapshot.
+    LedgerChecked(Result<CheckReport, LedgerError>),
     Tick,
     /// Asks the actor to process the requests before this one and to end.
     Stop,

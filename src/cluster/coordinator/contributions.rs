@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::campaign::{CampaignEvent, Source, UnitId};
 use crate::cluster::protocol::v1;
 use crate::decomposition::JobHash;
@@ -14,7 +16,8 @@ const MOST_OWNERS: usize = 64;
 const OTHERS: &str = "(others)";
 
 /// A unit that was counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, f32)", into = "(u32, u32, f32)")]
 struct Counted {
     /// The number of the worker in `Contributions::workers`.
     worker: u32,
@@ -23,11 +26,25 @@ struct Counted {
     elapsed_s: f32,
 }
 
+impl From<(u32, u32, f32)> for Counted {
+    fn from((worker, day, elapsed_s): (u32, u32, f32)) -> Self {
+        Self { worker, day, elapsed_s }
+    }
+}
+
+impl From<Counted> for (u32, u32, f32) {
+    fn from(Counted { worker, day, elapsed_s }: Counted) -> Self {
+        (worker, day, elapsed_s)
+    }
+}
+
 /// The units that were counted in the last days, by job and number, with the worker and the day.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Contributions {
     /// The owner and the name of each worker.
     workers: Vec<(String, String)>,
+    /// Follows from `workers`.
+    #[serde(skip)]
     numbers: HashMap<(String, String), u32>,
     units: HashMap<JobHash, HashMap<u64, Counted>>,
     /// The number of these units, and the seconds that they took, by day and worker.
@@ -47,6 +64,11 @@ const fn is_of_week(day: u32, today: u64) -> bool {
 }
 
 impl Contributions {
+    /// Completes what was read from a snapshot.
+    pub(super) fn complete(&mut self) {
+        self.numbers = self.workers.iter().cloned().zip(0..).collect();
+    }
+
     /// Records an event that was applied at a time in ms since 1970.
     pub(super) fn record(&mut self, event: &CampaignEvent, at_ms: u64) {
         match event {

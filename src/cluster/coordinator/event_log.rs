@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::job_info::Jobs;
 use super::now_ms;
 use crate::cluster::campaign::{Campaign, CampaignEvent, JobState};
@@ -11,17 +14,28 @@ use crate::decomposition::JobHash;
 use crate::report::{count_title, counted};
 
 /// The maximum number of events. Older ones are dropped.
-pub(super) const MOST_EVENTS: usize = 1024;
+const MOST_EVENTS: usize = 1024;
 
 /// An event that operators should know of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OperatorEvent {
+    #[serde(serialize_with = "as_number", deserialize_with = "of_number")]
     pub(super) kind: EventKind,
+    #[serde(serialize_with = "as_number", deserialize_with = "of_number")]
     pub(super) level: EventLevel,
     pub(super) job: Option<JobHash>,
     pub(super) worker: String,
     /// A one-line description.
     pub(super) text: String,
+}
+
+fn as_number<S: Serializer>(value: &(impl Copy + Into<i32>), to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i32((*value).into())
+}
+
+fn of_number<'de, D: Deserializer<'de>, T: TryFrom<i32>>(from: D) -> Result<T, D::Error> {
+    let number = i32::deserialize(from)?;
+    T::try_from(number).map_err(|_| D::Error::custom(format!("no value has the number {number}")))
 }
 
 impl OperatorEvent {
@@ -190,6 +204,26 @@ impl EventLog {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let first = events.latest.partition_point(|event| event.number <= after);
         events.latest.range(first..).cloned().collect()
+    }
+}
+
+/// The latest operator events that follow from the ledger, each with the time of its entry in ms
+/// since 1970.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct PastEvents(VecDeque<(u64, OperatorEvent)>);
+
+impl PastEvents {
+    /// Adds an event, and drops the oldest if there are too many.
+    pub(super) fn add(&mut self, at_ms: u64, operator_event: OperatorEvent) {
+        if self.0.len() == MOST_EVENTS {
+            self.0.pop_front();
+        }
+        self.0.push_back((at_ms, operator_event));
+    }
+
+    /// Returns the events in the order of their entries.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(u64, OperatorEvent)> {
+        self.0.iter()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The progress of a job from its submission on, with as many points as a chart needs.
 
+use serde::{Deserialize, Serialize};
+
 /// The progress of a job at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HistorySample {
     /// The time, in ms since 1970.
     pub(super) at_ms: u64,
@@ -13,7 +15,7 @@ pub(super) struct HistorySample {
 
 /// The points of a job, at roughly equal intervals. When there are too many, every second point is
 /// dropped and the interval is doubled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct History {
     points: Vec<HistorySample>,
     step_ms: u64,

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::cluster::campaign::CampaignEvent;
 use crate::cluster::ledger::Entry;
 use crate::decomposition::{Decomposition, Job, JobHash};
@@ -11,16 +14,26 @@ use crate::decomposition::{Decomposition, Job, JobHash};
 pub(super) type Jobs = BTreeMap<JobHash, JobInfo>;
 
 /// Information about a job besides its units.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JobInfo {
+    #[serde(serialize_with = "job_as_text", deserialize_with = "job_of_text")]
     pub(super) job: Job,
     pub(super) submitter: String,
     /// The time at which the state last changed, in ms since 1970.
     pub(super) state_ms: u64,
     /// The units, planned on first use.
+    #[serde(skip)]
     decomposition: Option<Arc<Decomposition>>,
     /// The reasons that units are set aside.
     pub(super) poison: BTreeMap<u64, String>,
+}
+
+fn job_as_text<S: Serializer>(job: &Job, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(job)
+}
+
+fn job_of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Job, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
 impl JobInfo {

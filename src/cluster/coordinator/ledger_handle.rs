@@ -2,27 +2,34 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cluster::ledger::{CampaignFile, Entry, LedgerError};
+use crate::cluster::storage::{SnapshotError, SnapshotFile};
 use crate::decomposition::JobHash;
 
 /// The ledger of a campaign actor.
 #[derive(Debug)]
 pub(super) struct LedgerHandle {
     path: PathBuf,
+    snapshot_path: PathBuf,
     /// `None` while the ledger must be reopened; read-only while it cannot be written.
     file: Option<CampaignFile>,
     /// The time of the next attempt to open a read-only ledger for writing.
     retry_at: Instant,
     /// The current problem with the ledger, for operators.
     trouble: Option<String>,
+    /// True once a check has found damage; nothing is written any more.
+    is_refused: bool,
 }
 
 impl LedgerHandle {
     /// Creates the handle of the ledger at `path`, which is not opened yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, retry_at: Instant::now(), trouble: None }
+        let snapshot_path = path.with_extension("snapshot");
+        let retry_at = Instant::now();
+        Self { path, snapshot_path, file: None, retry_at, trouble: None, is_refused: false }
     }
 
     /// Returns the folder of the ledger.
@@ -37,6 +44,26 @@ impl LedgerHandle {
         // closing it later would release the locks of another handle in this process.
         self.close();
         CampaignFile::open(&self.path)
+    }
+
+    /// Opens the ledger for writing with the state of a snapshot. The new file is in use only after
+    /// [`Self::attach`].
+    pub(super) fn open_with(
+        &mut self,
+        snapshot: &Arc<SnapshotFile>,
+    ) -> Result<CampaignFile, LedgerError> {
+        self.close();
+        CampaignFile::open_with(&self.path, snapshot)
+    }
+
+    /// Returns the path of the snapshot of the ledger.
+    pub(super) fn snapshot_path(&self) -> &Path {
+        &self.snapshot_path
+    }
+
+    /// Creates the error for a snapshot that cannot be read.
+    pub(super) fn unreadable_snapshot(&self, source: SnapshotError) -> LedgerError {
+        LedgerError::Snapshot { path: self.path.clone(), source }
     }
 
     /// Opens the ledger for reading only. The new file is in use only after [`Self::attach`].
@@ -56,6 +83,10 @@ impl LedgerHandle {
 
     pub(super) const fn file(&self) -> Option<&CampaignFile> {
         self.file.as_ref()
+    }
+
+    pub(super) const fn file_mut(&mut self) -> Option<&mut CampaignFile> {
+        self.file.as_mut()
     }
 
     pub(super) const fn is_closed(&self) -> bool {
@@ -100,6 +131,23 @@ impl LedgerHandle {
         let is_new = self.trouble.as_ref() != Some(&trouble);
         self.trouble = Some(trouble.clone());
         is_new.then_some(trouble)
+    }
+
+    /// Records that a check has found damage in the ledger, to which nothing is written from now on.
+    /// Returns a description for operators.
+    pub(super) fn refuse(&mut self, finding: &str) -> String {
+        self.is_refused = true;
+        let trouble = format!(
+            "nothing is acknowledged: ledger {}: {finding}; stop the coordinator and restore a copy",
+            self.path.display()
+        );
+        self.trouble = Some(trouble.clone());
+        trouble
+    }
+
+    /// Returns whether a check has found damage.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// Records that the ledger can be written. Returns whether there was a problem before.

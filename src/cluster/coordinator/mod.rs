@@ -39,6 +39,7 @@ mod proofs;
 mod secret;
 mod serve;
 mod service;
+mod snapshot;
 mod status;
 mod throughput;
 mod timelines;
@@ -49,7 +50,7 @@ pub use crate::cluster::net::{ConnectionLimits, PoolLimits};
 pub use crate::cluster::protocol::now_ms;
 pub use address::{AddressFile, AddressFileError};
 pub use notifier::Notify;
-pub use options::{BoundAddress, CoordinatorOptions, InProcessService, ServeError};
+pub use options::{BoundAddress, CoordinatorOptions, InProcessService, SNAPSHOT_EVERY, ServeError};
 pub use serve::serve;
 
 use std::path::{Path, PathBuf};

@@ -4,19 +4,19 @@
 
 mod proofs;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::disputes::describe_dispute;
-use super::event_log::{EventLog, OperatorEvent};
+use super::event_log::{EventLog, OperatorEvent, PastEvents};
 use super::job_info::Jobs;
 use super::metrics::Metrics;
 use super::notifier::{Notification, NotificationKind, Notifier};
 use crate::cluster::campaign::{
     Campaign, CampaignEvent, JobState, ResultVerdict, UnitId, is_guest,
 };
-use crate::cluster::ledger::Entry;
+use crate::cluster::ledger::{Entry, LedgerError};
 use crate::cluster::protocol::v1::{Device, EventKind, EventLevel};
 use crate::decomposition::JobHash;
 use crate::report::counted;
@@ -53,9 +53,9 @@ impl Observers {
 
     /// Adds the events of earlier runs, with their times in ms since 1970, and the start of this
     /// one.
-    pub(super) fn started(&self, past: VecDeque<(u64, OperatorEvent)>) {
-        for (at_ms, event) in past {
-            self.event_log.add_at(at_ms, event);
+    pub(super) fn started(&self, past: &PastEvents) {
+        for (at_ms, event) in past.iter() {
+            self.event_log.add_at(*at_ms, event.clone());
         }
         self.event_log.add(OperatorEvent::info(EventKind::Started, "Coordinator started"));
     }
@@ -66,12 +66,18 @@ impl Observers {
         self.requested_by = name;
     }
 
-    /// Observes an entry that was applied to the campaign.
-    pub(super) fn applied(&self, entry: &Entry, campaign: &Campaign, jobs: &Jobs) {
+    /// Observes an entry that was applied to the campaign. Returns what operators are told.
+    pub(super) fn applied(
+        &self,
+        entry: &Entry,
+        campaign: &Campaign,
+        jobs: &Jobs,
+    ) -> Option<OperatorEvent> {
         let event = &entry.event;
         log(event);
         let by = self.requested_by.as_deref().unwrap_or_default();
-        if let Some(shown) = OperatorEvent::of(event, campaign, jobs, by) {
+        let shown = OperatorEvent::of(event, campaign, jobs, by);
+        if let Some(shown) = shown.clone() {
             self.event_log.add_at(entry.at_ms, shown);
         }
         match event {
@@ -97,6 +103,7 @@ impl Observers {
             }
             _ => {}
         }
+        shown
     }
 
     /// Observes all entries of a batch after they were applied: adds one operator event per job
@@ -194,6 +201,27 @@ impl Observers {
         const TEXT: &str = "The ledger can be written again";
         tracing::info!("{TEXT}");
         self.event_log.add(OperatorEvent::info(EventKind::Trouble, TEXT));
+    }
+
+    /// Observes that the check of the whole ledger after a start from a snapshot has found nothing.
+    pub(super) fn ledger_sound(&self, entries: u64) {
+        tracing::info!(entries, "the ledger was checked from its first entry on");
+    }
+
+    /// Observes that this check could not be made.
+    pub(super) fn ledger_unchecked(&self, error: &LedgerError) {
+        tracing::warn!("the ledger could not be checked from its first entry on: {error}");
+    }
+
+    /// Observes that a snapshot is not used.
+    pub(super) fn snapshot_refused(&self, error: &dyn std::error::Error) {
+        tracing::warn!("the snapshot is not used, and the whole ledger is read: {error}");
+    }
+
+    /// Observes that a snapshot could not be written or removed. Nothing depends on it but the time
+    /// of the next start.
+    pub(super) fn snapshot_failed(&self, error: &dyn std::error::Error) {
+        tracing::warn!("cannot replace the snapshot: {error}");
     }
 
     /// Observes that entries became durable, and the time that this took.

@@ -16,6 +16,10 @@ use crate::cluster::net::ConnectionLimits;
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::v1::work_client::WorkClient;
 
+/// The number of entries after which a snapshot is written, unless told otherwise. Reading them takes
+/// about two seconds.
+pub const SNAPSHOT_EVERY: u64 = 100_000;
+
 /// The options of a coordinator.
 #[derive(Clone, Debug)]
 pub struct CoordinatorOptions {
@@ -34,12 +38,23 @@ pub struct CoordinatorOptions {
     pub join_page: Option<String>,
     /// True to serve gRPC reflection.
     pub reflection: bool,
+    /// The number of entries after which a snapshot of the ledger is written; 0 for none.
+    pub snapshot_every: u64,
     /// The constants of the campaign.
     pub settings: Settings,
     /// The recipients of notifications.
     pub notify: Notify,
     /// The limits on the number and duration of connections.
     pub connections: ConnectionLimits,
+}
+
+/// The files and the constants of a campaign actor.
+pub(super) struct ActorOptions {
+    /// The ledger.
+    pub(super) path: PathBuf,
+    /// The number of entries after which a snapshot is written; 0 for none.
+    pub(super) snapshot_every: u64,
+    pub(super) settings: Settings,
 }
 
 /// The addresses of a coordinator that listens.

@@ -29,7 +29,9 @@ use super::metrics::Metrics;
 use super::notifier::Notifier;
 use super::observers::Observers;
 use super::operator_credentials::{OPERATOR, renew, renew_operator_and_log};
-use super::options::{BoundAddress, CoordinatorOptions, InProcessService, ServeError};
+use super::options::{
+    ActorOptions, BoundAddress, CoordinatorOptions, InProcessService, ServeError,
+};
 use super::proofs::Proofs;
 use super::secret::campaign_key;
 use super::service::Service;
@@ -67,6 +69,7 @@ pub async fn serve(
         dashboard,
         join_page,
         reflection,
+        snapshot_every,
         settings,
         ..
     } = options;
@@ -85,9 +88,10 @@ pub async fn serve(
     let event_log = EventLog::start(now_ms());
     let observers = Observers::new(Arc::clone(&metrics), notifier, event_log.clone());
     let opened = {
-        let (path, observers) = (ledger_file(&data), observers.clone());
+        let options = ActorOptions { path: ledger_file(&data), snapshot_every, settings };
+        let observers = observers.clone();
         // Reading a ledger of a million units takes seconds.
-        tokio::task::spawn_blocking(move || actor::start(path, settings, observers)).await
+        tokio::task::spawn_blocking(move || actor::start(options, observers)).await
     };
     let RunningActor { handle: actor, thread, calls, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;

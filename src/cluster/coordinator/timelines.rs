@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::history::{History, HistorySample};
 use super::now_ms;
 use super::throughput::Throughput;
@@ -11,16 +13,18 @@ use crate::cluster::protocol::v1::TimeLeft;
 use crate::decomposition::JobHash;
 
 /// The progress of each job over time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Timelines {
+    /// Of this run only.
+    #[serde(skip)]
     throughputs: HashMap<JobHash, Throughput>,
     histories: HashMap<JobHash, History>,
 }
 
 impl Timelines {
-    /// Removes the histories, because the ledger is read again.
-    pub(super) fn clear_histories(&mut self) {
-        self.histories.clear();
+    /// Replaces the histories, because the ledger is read again.
+    pub(super) fn replace_histories(&mut self, of: Self) {
+        self.histories = of.histories;
     }
 
     /// Starts the history of a job that was submitted at a time, in ms since 1970.

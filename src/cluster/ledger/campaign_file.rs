@@ -19,6 +19,7 @@ use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -32,10 +33,14 @@ use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::cluster::campaign::JobState;
+use crate::cluster::storage::{SnapshotError, SnapshotFile, SnapshotWriter};
 use crate::decomposition::JobHash;
 
 /// Time to wait for a reader that is about to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The name of the state of a ledger in a snapshot.
+const SNAPSHOT: &str = "ledger";
 
 /// The ledger of a campaign, open for writing or, where it cannot be written, for reading.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub struct CampaignFile {
     /// `None` if the ledger is open for reading only.
     lock: Option<Lock>,
     state: LedgerState,
+    /// The entry of the snapshot with which it was opened.
+    start: Head,
     head: Head,
     /// Set once a sync has failed: the content of the disk after `head` is unknown.
     failed: bool,
@@ -77,6 +84,18 @@ impl CampaignFile {
     /// Returns an error if the file cannot be opened, is in use by another process, is not a
     /// ledger, was written by a later version, or is damaged. An existing file is then unchanged.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::open_after(path, None)
+    }
+
+    /// Opens the ledger at `path` with the state of a snapshot, and checks only the entries after it.
+    ///
+    /// # Errors
+    /// As [`Self::open`], also if the snapshot is that of another ledger or if it cannot be read.
+    pub fn open_with(path: &Path, snapshot: &Arc<SnapshotFile>) -> Result<Self, LedgerError> {
+        Self::open_after(path, Some(snapshot))
+    }
+
+    fn open_after(path: &Path, snapshot: Option<&Arc<SnapshotFile>>) -> Result<Self, LedgerError> {
         let io = |source| LedgerError::Io {
             path: path.to_owned(),
             action: "opened for writing",
@@ -103,12 +122,21 @@ impl CampaignFile {
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, is_new);
         let connection = Connection::open_with_flags(&place, flags).map_err(|e| at(e.into()))?;
         let begun = is_new || mark == Some(Head::default().mark());
-        let (connection, created) = prepare(connection, begun).map_err(|error| error.at(path))?;
+        let (connection, created) =
+            prepare(connection, begun, snapshot.is_none()).map_err(|error| error.at(path))?;
         if created {
             sync_directory_of(&place).map_err(io)?;
         }
+        let (state, start) = match snapshot {
+            None => (LedgerState::new(schema::folder(&connection)), Head::default()),
+            Some(snapshot) => restore(snapshot, &connection)
+                .map_err(|source| LedgerError::Snapshot { path: path.to_owned(), source })?,
+        };
         let (state, head) =
-            schema::replay(&connection, mark, &mut |damage| Err(damage.into())).map_err(&at)?;
+            schema::replay_after(&connection, (state, start), mark, &mut |damage| {
+                Err(damage.into())
+            })
+            .map_err(&at)?;
         // From here on the file may be changed.
         enable_writes(&connection).map_err(&at)?;
         let mut file = Self {
@@ -116,6 +144,7 @@ impl CampaignFile {
             connection,
             lock: Some(lock),
             state,
+            start,
             head,
             failed: false,
         };
@@ -149,7 +178,9 @@ impl CampaignFile {
             schema::replay(&connection, mark, &mut |damage| Err(damage.into()))
         };
         let (state, head) = read().map_err(ReadError::at(path, "opened for reading"))?;
-        Ok(Self { path: path.to_owned(), connection, lock: None, state, head, failed: false })
+        let start = Head::default();
+        let path = path.to_owned();
+        Ok(Self { path, connection, lock: None, state, start, head, failed: false })
     }
 
     /// Returns whether the ledger is open for reading only.
@@ -237,7 +268,23 @@ impl CampaignFile {
         }
     }
 
-    /// Calls `visit` with every entry, in order. Reads one row at a time.
+    /// Writes the state of the ledger to a snapshot. Once this is durable, [`Self::continue_with`]
+    /// must be called.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn write(&self, snapshot: &mut SnapshotWriter<'_>) -> Result<(), SnapshotError> {
+        self.state.write_changed(snapshot)?;
+        snapshot.state(SNAPSHOT, &(self.head, &self.state))
+    }
+
+    /// Continues with a snapshot to which the state was written and not changed since.
+    pub fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
+        self.state.continue_with(snapshot);
+    }
+
+    /// Calls `visit` with every entry after the snapshot with which the ledger was opened, in order.
+    /// Reads one row at a time.
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read or is damaged. The entries visited so far must
@@ -247,7 +294,7 @@ impl CampaignFile {
             visit(entry);
             Ok(ControlFlow::Continue(()))
         };
-        schema::read_entries(&self.connection, None, &mut visit_entry, &mut |damage| {
+        schema::read_entries(&self.connection, self.start, None, &mut visit_entry, &mut |damage| {
             Err(damage.into())
         })
         .map(drop)
@@ -275,10 +322,25 @@ impl CampaignFile {
         self.state.job(job).map(|job| job.row.totals)
     }
 
+    /// Returns the number of entries up to the snapshot with which the ledger was opened.
+    pub const fn entries_before(&self) -> u64 {
+        self.start.entries
+    }
+
     /// Returns the number of entries.
     pub const fn entries(&self) -> u64 {
         self.head.entries
     }
+}
+
+/// Reads the state of a ledger, and the head that belongs to it, from a snapshot.
+fn restore(
+    snapshot: &Arc<SnapshotFile>,
+    connection: &Connection,
+) -> Result<(LedgerState, Head), SnapshotError> {
+    let (head, mut state): (Head, LedgerState) = snapshot.state(SNAPSHOT)?;
+    state.complete(schema::folder(connection), snapshot);
+    Ok((state, head))
 }
 
 /// Resolves symbolic links, so that all names of a ledger share one lock.
@@ -377,14 +439,20 @@ pub(super) fn identify(connection: &Connection) -> Result<bool, OpenError> {
 }
 
 /// Checks a file that is to be written. Creates the tables in an empty database if its creation had
-/// `begun`, and returns whether it did so. Otherwise changes nothing.
-fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool), OpenError> {
+/// `begun`, and returns whether it did so. Otherwise changes nothing. Reads all of it if `whole`.
+fn prepare(
+    mut connection: Connection,
+    begun: bool,
+    whole: bool,
+) -> Result<(Connection, bool), OpenError> {
     configure(&connection)?;
     let blank = identify(&connection)?;
     if blank && !begun {
         return Err(OpenError::NotALedger);
     }
-    schema::verify_structure(&connection)?;
+    if whole {
+        schema::verify_structure(&connection)?;
+    }
     connection.pragma_update(None, "synchronous", "full")?;
     // On macOS a plain sync stops at the drive's cache.
     connection.pragma_update(None, "fullfsync", true)?;

@@ -14,7 +14,7 @@ use super::commit_mark::read_mark;
 use super::entry::Entry;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::ledger_state::JobSubmission;
-use super::schema;
+use super::schema::{self, Head};
 use crate::cluster::campaign::JobState;
 use crate::decomposition::JobHash;
 
@@ -239,6 +239,7 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
     let read = schema::verify_tables(&connection).and_then(|()| {
         schema::read_entries(
             &connection,
+            Head::default(),
             None,
             &mut |number, body, entry| {
                 if job.is_some() && entry.event.job().as_ref() != job {
@@ -279,7 +280,7 @@ pub fn visit(path: &Path, visit: &mut dyn FnMut(Entry) -> bool) -> Result<(), Le
     schema::verify_tables(&connection)
         .and_then(|()| {
             let damaged = &mut |damage: LedgerCorruption| Err(damage.into());
-            schema::read_entries(&connection, None, &mut visit_entry, damaged)
+            schema::read_entries(&connection, Head::default(), None, &mut visit_entry, damaged)
         })
         .map(drop)
         .map_err(ReadError::at(path, "read"))

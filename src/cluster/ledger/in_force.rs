@@ -1,6 +1,6 @@
 //! The results of a job that are in force.
 
-use crate::cluster::paged_map::Record;
+use crate::cluster::storage::Record;
 
 /// The number of the entry with the result in force, and whether a recount confirmed it. Packed
 /// into one word, since there are millions.

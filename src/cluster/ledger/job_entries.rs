@@ -5,16 +5,18 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::Entry;
 use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
 use super::ledger_state::{JobRow, JobSubmission, Undo};
 use crate::cluster::campaign::{CampaignEvent, JobState};
-use crate::cluster::paged_map::PagedMap;
+use crate::cluster::storage::PagedMap;
 use crate::tally::Tally;
 
 /// A job with the state of its units.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JobEntries {
     pub(super) submission: JobSubmission,
     pub(super) row: JobRow,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use super::invalid_entry::InvalidEntry;
+use crate::cluster::storage::SnapshotError;
 use crate::decomposition::JobHash;
 
 /// The reason that a ledger cannot be used. Each message says how to proceed.
@@ -96,6 +97,14 @@ pub enum LedgerError {
     /// The ledger is open for reading only.
     #[error("ledger {0} is open for reading only")]
     ReadOnly(PathBuf),
+    /// The snapshot of the ledger cannot be read.
+    #[error("ledger {path}: its snapshot cannot be read: {source}")]
+    Snapshot {
+        /// The ledger.
+        path: PathBuf,
+        /// The reason.
+        source: SnapshotError,
+    },
     /// The output cannot be written.
     #[error("ledger {path}: the output cannot be written: {source}")]
     Output {

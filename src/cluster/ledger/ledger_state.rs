@@ -3,20 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
 use super::job_entries::JobEntries;
 use crate::cluster::campaign::{CampaignEvent, JobState, WorkerName};
-use crate::cluster::paged_map::PagedMap;
+use crate::cluster::storage::{PagedMap, SnapshotError, SnapshotFile, SnapshotWriter};
 use crate::decomposition::{Job, JobHash};
 use crate::tally::Tally;
 
 /// The running totals of a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobTotals {
     /// The sum of the results in force.
     pub tally: Tally,
@@ -35,7 +36,7 @@ pub struct JobTotals {
 }
 
 /// The mutable part of a job, as stored in a row of totals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JobRow {
     /// The number of the entry that submitted the job.
     pub(super) submitted_by: u64,
@@ -45,7 +46,7 @@ pub(super) struct JobRow {
 }
 
 /// The submission of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSubmission {
     /// The job: the hash of `text`.
     pub job: JobHash,
@@ -86,9 +87,10 @@ pub(super) enum Undo {
 }
 
 /// The state of a campaign's ledger.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct LedgerState {
     /// The folder for the units that are not in memory; `None` keeps all of them there.
+    #[serde(skip)]
     folder: Option<PathBuf>,
     jobs: HashMap<JobHash, JobEntries>,
     /// The jobs in the order of submission.
@@ -102,6 +104,30 @@ impl LedgerState {
     /// is a folder.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, ..Self::default() }
+    }
+
+    /// Completes the state that was read from a snapshot.
+    pub(super) fn complete(&mut self, folder: Option<PathBuf>, snapshot: &Arc<SnapshotFile>) {
+        for job in self.jobs.values_mut() {
+            job.done.set_folder(folder.clone());
+        }
+        self.folder = folder;
+        self.continue_with(snapshot);
+    }
+
+    /// Writes the units that were changed since the last snapshot.
+    pub(super) fn write_changed(
+        &self,
+        snapshot: &mut SnapshotWriter<'_>,
+    ) -> Result<(), SnapshotError> {
+        self.jobs.values().try_for_each(|job| job.done.write_changed(snapshot))
+    }
+
+    /// Continues with a snapshot in which all units are now.
+    pub(super) fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
+        for job in self.jobs.values_mut() {
+            job.done.continue_with(snapshot);
+        }
     }
 
     /// Returns the number of the entry with the result that `entry` refers to, if one is in force.
@@ -160,7 +186,8 @@ impl LedgerState {
             state_ms: submission.at_ms,
             totals: JobTotals::default(),
         };
-        let (done, poisoned) = (PagedMap::new(self.folder.clone()), BTreeSet::new());
+        let (done, poisoned) =
+            (PagedMap::new(format!("entries of {hash}"), self.folder.clone()), BTreeSet::new());
         self.jobs.insert(hash, JobEntries { submission, row, done, poisoned });
         self.order.push(hash);
         undo.push(Undo::Submitted(hash));

@@ -12,9 +12,10 @@
 //! integers with the bits of the unsigned value.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::commit_mark::CommitMark;
@@ -46,14 +47,15 @@ const TABLES: [(&str, &str); 3] = [
 
 const INSERT_ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, ?3)";
 const SELECT_ENTRY: &str = "SELECT number, body, sum FROM entry WHERE number = ?1";
-const SELECT_ENTRIES: &str = "SELECT number, body, sum FROM entry ORDER BY number";
+const SELECT_ENTRIES: &str =
+    "SELECT number, body, sum FROM entry WHERE number > ?1 ORDER BY number";
 const UPDATE_HEAD: &str = "INSERT OR REPLACE INTO head VALUES (1, ?1, ?2, ?3)";
 const SELECT_HEAD: &str = "SELECT entries, chain, sum FROM head WHERE id = 1";
 const PUT_TOTALS: &str = "INSERT OR REPLACE INTO totals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const SELECT_TOTALS: &str = "SELECT * FROM totals ORDER BY submitted_by";
 
 /// The number of entries, and the chain after the last one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) entries: u64,
     pub(super) chain: [u8; 32],
@@ -290,19 +292,20 @@ pub(super) fn result_for(
 /// A visitor of entries with their number and JSON; it may stop the reading.
 pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()>, ReadError> + 'a;
 
-/// Calls `visit` with every entry, its number and its JSON until it breaks. Checks each entry by
-/// itself and all of them against the head and the mark; reports damage to `report`. Returns the
-/// head.
+/// Calls `visit` with every entry after `start`, its number and its JSON until it breaks. Checks each
+/// entry by itself and all of them against the head and the mark; reports damage to `report`. Returns
+/// the head. The default head is the start of the ledger.
 pub(super) fn read_entries(
     connection: &Connection,
+    start: Head,
     mark: Option<CommitMark>,
     visit: &mut Visit<'_>,
     report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
 ) -> Result<Head, ReadError> {
     let expected = read_head(connection)?;
-    let mut head = Head::default();
+    let mut head = start;
     let mut statement: Statement<'_> = connection.prepare(SELECT_ENTRIES)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([start.entries.cast_signed()])?;
     let mut broken = false;
     while let Some(row) = rows.next()? {
         let RawEntry { number, content } = raw_entry(row)?;
@@ -348,6 +351,11 @@ pub(super) fn read_entries(
     Ok(expected)
 }
 
+/// Returns the folder of a ledger.
+pub(super) fn folder(connection: &Connection) -> Option<PathBuf> {
+    connection.path().and_then(|path| Path::new(path).parent()).map(Path::to_owned)
+}
+
 /// Applies every entry to an empty state and compares the result with the running totals. Reports
 /// damage to `report`.
 pub(super) fn replay(
@@ -355,12 +363,23 @@ pub(super) fn replay(
     mark: Option<CommitMark>,
     report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
 ) -> Result<(LedgerState, Head), ReadError> {
-    let folder = connection.path().and_then(|path| Path::new(path).parent());
-    let mut state = LedgerState::new(folder.map(Path::to_owned));
+    let empty = LedgerState::new(folder(connection));
+    replay_after(connection, (empty, Head::default()), mark, report)
+}
+
+/// Applies every entry after `start` to the state there and compares the result with the running
+/// totals. Reports damage to `report`.
+pub(super) fn replay_after(
+    connection: &Connection,
+    (mut state, start): (LedgerState, Head),
+    mark: Option<CommitMark>,
+    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
+) -> Result<(LedgerState, Head), ReadError> {
     let mut undo = Vec::new();
     let mut invalid = Vec::new();
     let head = read_entries(
         connection,
+        start,
         mark,
         &mut |number, _, entry| {
             let result = result_for(connection, &state, &entry)?;

@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::decomposition::JobHash;
 use crate::tally::Residues;
+
+const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
 fn tally(solutions: u64) -> Tally {
     let mut tally = Tally::default();
@@ -16,7 +19,7 @@ fn finish(units: &mut Units, unit: u64, solutions: u64, source: u32) -> bool {
 
 #[test]
 fn a_result_is_recorded_once_and_can_be_voided() {
-    let mut units = Units::new(3, None);
+    let mut units = Units::new(JOB, 3, None);
     assert!(
         finish(&mut units, 1, 7, 0) && !finish(&mut units, 1, 7, 0) && !finish(&mut units, 3, 1, 0)
     );
@@ -55,7 +58,7 @@ proptest! {
     ) {
         // Of the results, all but two pages are in a file.
         let outcomes = PagedMap::with_few_in_memory(2);
-        let mut units = Units { outcomes, ..Units::new(count, None) };
+        let mut units = Units { outcomes, ..Units::new(JOB, count, None) };
         let mut last = units.map().clone();
         for (what, unit) in steps {
             match what {
@@ -85,7 +88,7 @@ proptest! {
 
     #[test]
     fn ranges_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..10, 0u64..12), 0..60)) {
-        let mut units = Units::new(12, None);
+        let mut units = Units::new(JOB, 12, None);
         for (what, unit) in steps {
             match what {
                 0 => {

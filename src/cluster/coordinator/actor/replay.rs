@@ -1,15 +1,16 @@
 //! The changes that an entry of the ledger makes, when it was just written and when the ledger is
-//! read.
+//! read, and the snapshots from which the next start continues.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::super::contributions::Contributions;
-use super::super::event_log::{MOST_EVENTS, OperatorEvent};
-use super::super::job_info::{self, Jobs};
+use super::super::event_log::OperatorEvent;
+use super::super::job_info;
 use super::super::now_ms;
+use super::super::snapshot::{self, Shown, ShownBefore};
 use super::CampaignActor;
 use crate::cluster::campaign::{Campaign, CampaignEvent};
 use crate::cluster::ledger::{CampaignFile, Entry, JobRecord, LedgerError};
+use crate::cluster::storage::{SnapshotError, SnapshotFile};
 use crate::decomposition::JobHash;
 
 impl CampaignActor {
@@ -27,46 +28,81 @@ impl CampaignActor {
         }
     }
 
-    /// Replaces the campaign by the one in a ledger. Returns the latest operator events with their
-    /// times.
-    pub(super) fn load(
-        &mut self,
-        file: CampaignFile,
-    ) -> Result<VecDeque<(u64, OperatorEvent)>, LedgerError> {
+    /// Opens the ledger and replaces the campaign by the one there: from the snapshot, if there is
+    /// one, and the entries after it, or else from all entries.
+    pub(super) fn reopen(&mut self) -> Result<(), LedgerError> {
+        self.snapshot = None;
+        match snapshot::open(self.ledger.snapshot_path()) {
+            Ok(None) => {}
+            Ok(Some(snapshot)) => match self.reopen_with(&snapshot) {
+                Ok(()) => return Ok(()),
+                Err(error) => self.observers.snapshot_refused(&error),
+            },
+            Err(error) => self.observers.snapshot_refused(&error),
+        }
+        let file = self.ledger.open()?;
+        self.load(file)
+    }
+
+    fn reopen_with(&mut self, snapshot: &Arc<SnapshotFile>) -> Result<(), LedgerError> {
+        let file = self.ledger.open_with(snapshot)?;
+        let unreadable = |source| self.ledger.unreadable_snapshot(source);
+        let opened_ms = now_ms();
+        let (settings, key, folder) = (self.settings, self.key.clone(), self.ledger.folder());
+        let campaign = Campaign::restore(settings, opened_ms, key, Some(folder), snapshot)
+            .map_err(unreadable)?;
+        let shown = snapshot::read_shown(snapshot).map_err(unreadable)?;
+        self.snapshot_entries = file.entries_before();
+        self.opened_ms = opened_ms;
+        self.load_after(file, campaign, shown)?;
+        self.snapshot = Some(Arc::clone(snapshot));
+        Ok(())
+    }
+
+    /// Replaces the campaign by the one in a ledger, all of which is read.
+    pub(super) fn load(&mut self, file: CampaignFile) -> Result<(), LedgerError> {
         // Lease numbers start above those of all earlier starts, as long as a start grants fewer
         // than 2^20 leases per millisecond.
         self.opened_ms = now_ms();
-        let folder = self.ledger.folder();
-        self.campaign =
-            Campaign::new(self.settings, self.opened_ms, self.key.clone()).with_folder(folder);
-        self.jobs = Jobs::new();
-        self.contributions = Contributions::default();
-        self.timelines.clear_histories();
+        self.snapshot_entries = 0;
+        let campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
+        let campaign = campaign.with_folder(self.ledger.folder());
+        self.load_after(file, campaign, ShownBefore::default())
+    }
+
+    /// Applies the entries that a ledger has after those of a campaign, which replaces the present
+    /// one.
+    fn load_after(
+        &mut self,
+        file: CampaignFile,
+        campaign: Campaign,
+        shown: ShownBefore,
+    ) -> Result<(), LedgerError> {
+        let ShownBefore { jobs, timelines, contributions, past } = shown;
+        (self.campaign, self.jobs, self.contributions) = (campaign, jobs, contributions);
+        self.past = past;
+        self.timelines.replace_histories(timelines);
         self.disputes.reset();
         for (worker, owner) in file.owners() {
             self.campaign.register_owner(worker, owner);
         }
-        let mut past = VecDeque::new();
         file.visit_entries(&mut |entry| {
             self.timelines.advance(&self.campaign, &entry);
             self.apply(&entry);
-            let shown = OperatorEvent::of(&entry.event, &self.campaign, &self.jobs, "");
-            past.extend(shown.map(|shown| (entry.at_ms, shown)));
-            if past.len() > MOST_EVENTS {
-                past.pop_front();
+            if let Some(shown) = OperatorEvent::of(&entry.event, &self.campaign, &self.jobs, "") {
+                self.past.add(entry.at_ms, shown);
             }
         })?;
         self.timelines.end_histories(&self.campaign);
-        let differs = |record: &JobRecord| !agrees(&self.campaign, record);
-        if let Some(record) = file.jobs().find(differs) {
+        if let Some(record) = file.jobs().find(|record| !agrees(&self.campaign, record)) {
             return Err(self.ledger.unequal_totals(record.submission.job));
         }
         self.ledger.attach(file);
-        Ok(past)
+        Ok(())
     }
 
     /// Checks that a job has the same total in the campaign and in the ledger, which add up the
-    /// results independently.
+    /// results independently. If not, the next start reads all entries again.
     ///
     /// # Errors
     /// Returns an error if the totals differ.
@@ -74,9 +110,54 @@ impl CampaignActor {
         let record = self.ledger.file().and_then(|file| file.job(&job));
         match record {
             Some(record) if !agrees(&self.campaign, &record) => {
+                self.remove_snapshot();
                 Err(self.ledger.unequal_totals(job))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Writes a snapshot if there are this many entries after the last one.
+    pub(super) fn write_snapshot(&mut self, after: u64) {
+        let Some(file) = self.ledger.file() else { return };
+        let entries = file.entries();
+        if entries - self.snapshot_entries < after.max(1) || file.is_read_only() {
+            return;
+        }
+        // If it fails, it is tried again after as many entries.
+        self.snapshot_entries = entries;
+        if file.jobs().any(|record| !agrees(&self.campaign, &record)) {
+            return self.remove_snapshot();
+        }
+        if let Err(error) = self.replace_snapshot() {
+            self.observers.snapshot_failed(&error);
+        }
+    }
+
+    /// Writes a last snapshot, if that saves time at the next start.
+    pub(super) fn stop(&mut self) {
+        if self.snapshot_every > 0 {
+            self.write_snapshot(self.snapshot_every / 10);
+        }
+    }
+
+    fn replace_snapshot(&mut self) -> Result<(), SnapshotError> {
+        let snapshot = match &self.snapshot {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => Arc::new(SnapshotFile::create(self.ledger.snapshot_path())?),
+        };
+        let Self { jobs, timelines, contributions, past, .. } = self;
+        let Some(file) = self.ledger.file_mut() else { return Ok(()) };
+        let shown = Shown { jobs, timelines, contributions, past };
+        snapshot::replace(&snapshot, file, &mut self.campaign, &shown)?;
+        self.snapshot = Some(snapshot);
+        Ok(())
+    }
+
+    /// Removes the snapshot, so that the next start reads all entries.
+    pub(super) fn remove_snapshot(&self) {
+        if let Err(error) = SnapshotFile::remove(self.ledger.snapshot_path()) {
+            self.observers.snapshot_failed(&error);
         }
     }
 }

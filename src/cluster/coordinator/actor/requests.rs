@@ -78,6 +78,7 @@ impl CampaignActor {
                 let _ = reply.send(self.workers());
             }
             Request::Ruling(answer) => self.rule(answer),
+            Request::LedgerChecked(checked) => self.ledger_checked(checked),
             Request::Tick => self.tick(),
             // Handled in `work`.
             Request::Stop => {}

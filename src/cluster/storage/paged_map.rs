@@ -1,0 +1,375 @@
+//! Maps from numbers to small records that are too many for memory: the pages that were changed last
+//! are in memory, the others in a snapshot or, if they have been changed since, in a temporary file.
+//!
+//! The temporary file is only an extension of memory. Nothing is read from it after a restart. Each
+//! page in a file has a checksum over all of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::snapshot_file::{SUM, SnapshotError, SnapshotFile, SnapshotWriter, checksum};
+
+/// A record of a fixed size.
+pub(in crate::cluster) trait Record: Copy {
+    /// The size in bytes.
+    const BYTES: usize;
+
+    /// Writes it to exactly `BYTES` bytes.
+    fn encode(&self, bytes: &mut [u8]);
+
+    /// Returns the record that [`Self::encode`] wrote.
+    fn decode(bytes: &[u8]) -> Self;
+}
+
+/// The number of records of a page.
+const PAGE: u64 = 256;
+
+/// The number of pages of a map that stay in memory, unless told otherwise: 2^20 records.
+const MOST_IN_MEMORY: usize = (1 << 20) / PAGE as usize;
+
+/// The records of a page.
+type Records<R> = Box<[Option<R>]>;
+
+#[derive(Debug)]
+enum Page<R> {
+    Loaded {
+        records: Records<R>,
+        /// True if it was changed since its turn to leave the memory last came.
+        recent: bool,
+        /// True if the snapshot has other records, or no such page.
+        changed: bool,
+        /// Its place in the temporary file, if it has been there since the last snapshot.
+        slot: Option<u64>,
+    },
+    Spilled {
+        slot: u64,
+        records: u16,
+    },
+    Saved {
+        records: u16,
+    },
+}
+
+/// A map from numbers to records. Its encoding lists its pages, which are in the snapshot.
+#[derive(Debug)]
+pub(in crate::cluster) struct PagedMap<R> {
+    /// Its name in snapshots.
+    name: String,
+    pages: BTreeMap<u64, Page<R>>,
+    /// The pages in memory, in the order of their turns.
+    in_memory: VecDeque<u64>,
+    most_in_memory: usize,
+    /// The folder of the temporary file; `None` if all changed pages stay in memory.
+    folder: Option<PathBuf>,
+    file: PageFile,
+    snapshot: Option<Arc<SnapshotFile>>,
+    records: PhantomData<R>,
+}
+
+/// The pages in the temporary file, one after another.
+#[derive(Debug, Default)]
+struct PageFile {
+    /// Created when the first page is moved there.
+    file: Option<File>,
+    slots: u64,
+}
+
+impl PageFile {
+    const fn offset(slot: u64, page: &[u8]) -> SeekFrom {
+        SeekFrom::Start(slot * page.len() as u64)
+    }
+
+    /// Writes a page, at the end if it has no slot yet. Returns its slot.
+    fn write(
+        &mut self,
+        folder: Option<&PathBuf>,
+        slot: Option<u64>,
+        page: &[u8],
+    ) -> io::Result<u64> {
+        let slot = slot.unwrap_or(self.slots);
+        let file = match (&mut self.file, folder) {
+            (Some(file), _) => file,
+            (none, Some(folder)) => none.insert(tempfile::tempfile_in(folder)?),
+            (None, None) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        file.seek(Self::offset(slot, page))?;
+        file.write_all(page)?;
+        self.slots = self.slots.max(slot + 1);
+        Ok(slot)
+    }
+
+    /// Reads a page of this many bytes.
+    fn read(&self, slot: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let mut page = vec![0; bytes];
+        file.seek(Self::offset(slot, &page))?;
+        file.read_exact(&mut page)?;
+        Ok(page)
+    }
+}
+
+/// Returns the page of a number and the place there.
+const fn place(number: u64) -> (u64, usize) {
+    (number / PAGE, (number % PAGE) as usize)
+}
+
+fn count<R>(records: &[Option<R>]) -> u16 {
+    records.iter().flatten().count() as u16
+}
+
+impl<R: Record> PagedMap<R> {
+    /// The bytes of a page in a file: for each record whether it exists and its content, then the
+    /// checksum.
+    const PAGE_BYTES: usize = PAGE as usize * (1 + R::BYTES) + SUM;
+
+    /// Creates an empty map, whose name no other map of the snapshot has. Its temporary file, if it
+    /// needs one, is created in `folder` and has no name there. Without a folder everything stays in
+    /// memory.
+    pub(in crate::cluster) fn new(name: String, folder: Option<PathBuf>) -> Self {
+        Self {
+            name,
+            pages: BTreeMap::new(),
+            in_memory: VecDeque::new(),
+            most_in_memory: MOST_IN_MEMORY,
+            folder,
+            file: PageFile::default(),
+            snapshot: None,
+            records: PhantomData,
+        }
+    }
+
+    /// Returns the content of a page in a file.
+    fn encode(&self, number: u64, records: &[Option<R>]) -> Vec<u8> {
+        let mut bytes = vec![0; Self::PAGE_BYTES];
+        let (content, sum) = bytes.split_at_mut(Self::PAGE_BYTES - SUM);
+        for (record, bytes) in records.iter().zip(content.chunks_exact_mut(1 + R::BYTES)) {
+            if let Some(record) = record {
+                bytes[0] = 1;
+                record.encode(&mut bytes[1..]);
+            }
+        }
+        sum.copy_from_slice(&self.checksum(number, content));
+        bytes
+    }
+
+    fn checksum(&self, number: u64, content: &[u8]) -> [u8; SUM] {
+        checksum(&format!("{} {number}", self.name), content)
+    }
+
+    fn decode(&self, number: u64, bytes: &[u8]) -> Result<Records<R>, SnapshotError> {
+        let damaged = || SnapshotError::Damaged(format!("page {number} of {}", self.name));
+        let content = bytes.len().checked_sub(SUM).ok_or_else(damaged)?;
+        let (content, sum) = bytes.split_at(content);
+        if bytes.len() != Self::PAGE_BYTES || *sum != self.checksum(number, content) {
+            return Err(damaged());
+        }
+        let record = |bytes: &[u8]| (bytes[0] == 1).then(|| R::decode(&bytes[1..]));
+        Ok(content.chunks_exact(1 + R::BYTES).map(record).collect())
+    }
+
+    fn read_from_file(&self, number: u64, slot: u64) -> Result<Records<R>, SnapshotError> {
+        self.decode(number, &self.file.read(slot, Self::PAGE_BYTES)?)
+    }
+
+    fn read_from_snapshot(&self, number: u64) -> Result<Records<R>, SnapshotError> {
+        let missing = || SnapshotError::Damaged(format!("the file with page {number}"));
+        let snapshot = self.snapshot.as_ref().ok_or_else(missing)?;
+        self.decode(number, &snapshot.page(&self.name, number)?)
+    }
+
+    /// Reads a page that is not in memory.
+    ///
+    /// # Panics
+    /// Panics if the page cannot be read back as it was written: the disk is faulty, and without
+    /// the page no result can be validated. The coordinator then ends. Its ledger has everything,
+    /// from which the next one reads it, because the snapshot is removed.
+    fn read(&self, number: u64, slot: Option<u64>) -> Records<R> {
+        let read = match slot {
+            Some(slot) => self.read_from_file(number, slot),
+            None => self.read_from_snapshot(number),
+        };
+        match read {
+            Ok(records) => records,
+            Err(error) => {
+                let removed = self.snapshot.as_ref().filter(|_| slot.is_none());
+                if let Some(Err(error)) = removed.map(|snapshot| snapshot.discard()) {
+                    panic!("cannot read the snapshot, and it must be removed by hand: {error}")
+                }
+                panic!("cannot read a job's units from the temporary file or the snapshot: {error}")
+            }
+        }
+    }
+
+    pub(in crate::cluster) fn get(&self, number: u64) -> Option<R> {
+        let (page, at) = place(number);
+        match self.pages.get(&page)? {
+            Page::Loaded { records, .. } => records[at],
+            Page::Spilled { slot, .. } => self.read(page, Some(*slot))[at],
+            Page::Saved { .. } => self.read(page, None)[at],
+        }
+    }
+
+    /// Returns the records of ascending numbers, as far as there are any. Reads each page once.
+    pub(in crate::cluster) fn get_each(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+    ) -> impl Iterator<Item = (u64, R)> {
+        let mut read: Option<(u64, Records<R>)> = None;
+        numbers.filter_map(move |number| {
+            let (page, at) = place(number);
+            let slot = match self.pages.get(&page)? {
+                Page::Loaded { records, .. } => return Some((number, records[at]?)),
+                Page::Spilled { slot, .. } => Some(*slot),
+                Page::Saved { .. } => None,
+            };
+            if read.as_ref().is_none_or(|(known, _)| *known != page) {
+                read = Some((page, self.read(page, slot)));
+            }
+            Some((number, read.as_ref()?.1[at]?))
+        })
+    }
+
+    /// Sets or removes the record of a number. Returns the one before.
+    pub(in crate::cluster) fn set(&mut self, number: u64, record: Option<R>) -> Option<R> {
+        let (page, at) = place(number);
+        let slot = match self.pages.get(&page) {
+            Some(Page::Spilled { slot, .. }) => Some(*slot),
+            _ => None,
+        };
+        let records = match self.pages.get(&page) {
+            Some(Page::Loaded { .. }) => None,
+            Some(_) => Some(self.read(page, slot)),
+            None => Some(vec![None; PAGE as usize].into_boxed_slice()),
+        };
+        let moved = records.is_some();
+        if let Some(records) = records {
+            let in_memory = Page::Loaded { records, recent: true, changed: true, slot };
+            self.pages.insert(page, in_memory);
+            self.in_memory.push_back(page);
+        }
+        let Some(Page::Loaded { records, recent, changed, .. }) = self.pages.get_mut(&page) else {
+            return None;
+        };
+        (*recent, *changed) = (true, true);
+        let before = std::mem::replace(&mut records[at], record);
+        if moved {
+            self.leave_memory();
+        }
+        before
+    }
+
+    /// Moves pages that have not been changed for long out of memory, until few enough are there
+    /// (the algorithm "clock" of Corbató, 1968). If a page cannot be written, it stays in memory.
+    fn leave_memory(&mut self) {
+        while self.in_memory.len() > self.most_in_memory
+            && let Some(number) = self.in_memory.pop_front()
+        {
+            let Some(Page::Loaded { recent, .. }) = self.pages.get_mut(&number) else { continue };
+            if std::mem::take(recent) {
+                self.in_memory.push_back(number);
+                continue;
+            }
+            let Some(Page::Loaded { records, changed, slot, .. }) = self.pages.get(&number) else {
+                continue;
+            };
+            let left = if *changed {
+                let (slot, bytes) = (*slot, self.encode(number, records));
+                let written = self.file.write(self.folder.as_ref(), slot, &bytes);
+                written.map(|slot| Page::Spilled { slot, records: count(records) })
+            } else {
+                Ok(Page::Saved { records: count(records) })
+            };
+            match left {
+                Ok(page) => drop(self.pages.insert(number, page)),
+                Err(_) => {
+                    self.in_memory.push_back(number);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns all numbers with their records, in order.
+    pub(in crate::cluster) fn iter(&self) -> impl Iterator<Item = (u64, R)> {
+        self.pages.iter().flat_map(|(&number, page)| {
+            let records = match page {
+                Page::Loaded { records, .. } => records.clone(),
+                Page::Spilled { records: 0, .. } | Page::Saved { records: 0 } => Box::default(),
+                Page::Spilled { slot, .. } => self.read(number, Some(*slot)),
+                Page::Saved { .. } => self.read(number, None),
+            };
+            let numbers = number * PAGE..;
+            numbers.zip(records).filter_map(|(number, record)| Some((number, record?)))
+        })
+    }
+
+    /// Writes the pages that were changed since the last snapshot.
+    ///
+    /// # Errors
+    /// Returns an error if a page cannot be read or written.
+    pub(in crate::cluster) fn write_changed(
+        &self,
+        snapshot: &mut SnapshotWriter<'_>,
+    ) -> Result<(), SnapshotError> {
+        for (&number, page) in &self.pages {
+            match page {
+                Page::Loaded { records, changed: true, .. } => {
+                    snapshot.page(&self.name, number, &self.encode(number, records))?;
+                }
+                Page::Spilled { slot, .. } => {
+                    let records = self.read_from_file(number, *slot)?;
+                    snapshot.page(&self.name, number, &self.encode(number, &records))?;
+                }
+                Page::Loaded { .. } | Page::Saved { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Continues with a snapshot in which all pages are now. Gives up the temporary file.
+    pub(in crate::cluster) fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
+        for page in self.pages.values_mut() {
+            match page {
+                Page::Loaded { changed, slot, .. } => (*changed, *slot) = (false, None),
+                Page::Spilled { records, .. } => *page = Page::Saved { records: *records },
+                Page::Saved { .. } => {}
+            }
+        }
+        self.file = PageFile::default();
+        self.snapshot = Some(Arc::clone(snapshot));
+    }
+
+    /// Sets the folder of the temporary file of a map that was read from a snapshot.
+    pub(in crate::cluster) fn set_folder(&mut self, folder: Option<PathBuf>) {
+        self.folder = folder;
+    }
+}
+
+impl<R> Serialize for PagedMap<R> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let records = |page: &Page<R>| match page {
+            Page::Loaded { records, .. } => count(records),
+            Page::Spilled { records, .. } | Page::Saved { records } => *records,
+        };
+        let pages: Vec<(u64, u16)> =
+            self.pages.iter().map(|(number, page)| (*number, records(page))).collect();
+        (&self.name, pages).serialize(to)
+    }
+}
+
+impl<'de, R: Record> Deserialize<'de> for PagedMap<R> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (name, pages) = <(String, Vec<(u64, u16)>)>::deserialize(from)?;
+        let pages = pages.into_iter().map(|(number, records)| (number, Page::Saved { records }));
+        Ok(Self { pages: pages.collect(), ..Self::new(name, None) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
