@@ -20,24 +20,24 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use super::check::open_for_reading;
-use super::commit_mark::{CommitMark, Lock, read_mark};
+use super::commit_mark::{Lock, read_mark};
 use super::entry::Entry;
-use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
+use super::entry_rows;
+use super::ledger_error::{LedgerError, ReadError};
 use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
+use super::opening::{canonical_path, enable_writes, is_new, prepare};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::cluster::campaign::JobState;
 use crate::cluster::storage::{SnapshotError, SnapshotFile, SnapshotWriter};
 use crate::decomposition::JobHash;
 
-/// Time to wait for a reader that is about to finish.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of blocks that are made with a batch. Each takes about a millisecond.
+const MOST_BLOCKS: u64 = 4;
 
 /// The name of the state of a ledger in a snapshot.
 const SNAPSHOT: &str = "ledger";
@@ -54,6 +54,8 @@ pub struct CampaignFile {
     /// The entry of the snapshot with which it was opened.
     start: Head,
     head: Head,
+    /// The number of blocks of entries.
+    blocks: u64,
     /// Set once a sync has failed: the content of the disk after `head` is unknown.
     failed: bool,
 }
@@ -137,6 +139,7 @@ impl CampaignFile {
                 Err(damage.into())
             })
             .map_err(&at)?;
+        let blocks = entry_rows::count_blocks(&connection).map_err(|e| at(e.into()))?;
         // From here on the file may be changed.
         enable_writes(&connection).map_err(&at)?;
         let mut file = Self {
@@ -146,6 +149,7 @@ impl CampaignFile {
             state,
             start,
             head,
+            blocks,
             failed: false,
         };
         file.set_mark();
@@ -180,7 +184,9 @@ impl CampaignFile {
         let (state, head) = read().map_err(ReadError::at(path, "opened for reading"))?;
         let start = Head::default();
         let path = path.to_owned();
-        Ok(Self { path, connection, lock: None, state, start, head, failed: false })
+        // It makes no blocks.
+        let blocks = 0;
+        Ok(Self { path, connection, lock: None, state, start, head, blocks, failed: false })
     }
 
     /// Returns whether the ledger is open for reading only.
@@ -234,7 +240,7 @@ impl CampaignFile {
         let mut touched = BTreeMap::new();
         for (place, entry) in (1..).zip(entries) {
             let number = head.entries + 1;
-            let result = schema::result_for(&transaction, &self.state, entry).map_err(&at)?;
+            let result = entry_rows::result_for(&transaction, &self.state, entry).map_err(&at)?;
             let invalid = |reason| LedgerError::InvalidEntry {
                 path: self.path.clone(),
                 place,
@@ -246,7 +252,8 @@ impl CampaignFile {
                 action: "written",
                 source: error.into(),
             })?;
-            head = head.after(&schema::write_entry(&transaction, number, &body).map_err(sqlite)?);
+            head =
+                head.after(&entry_rows::write_entry(&transaction, number, &body).map_err(sqlite)?);
             if let Some(job) = entry.event.job().and_then(|job| self.state.job(&job)) {
                 touched.insert(job.row.submitted_by, job.submission.job);
             }
@@ -257,7 +264,13 @@ impl CampaignFile {
             }
         }
         schema::write_head(&transaction, &head).map_err(sqlite)?;
+        // More than one, until a ledger of an earlier version has all its blocks.
+        let blocks = (head.entries / entry_rows::ENTRIES).min(self.blocks + MOST_BLOCKS);
+        for block in self.blocks..blocks {
+            entry_rows::make_block(&transaction, block).map_err(&at)?;
+        }
         transaction.commit().map_err(sqlite)?;
+        self.blocks = blocks;
         Ok(head)
     }
 
@@ -294,9 +307,13 @@ impl CampaignFile {
             visit(entry);
             Ok(ControlFlow::Continue(()))
         };
-        schema::read_entries(&self.connection, self.start, None, &mut visit_entry, &mut |damage| {
-            Err(damage.into())
-        })
+        entry_rows::read_entries(
+            &self.connection,
+            self.start,
+            None,
+            &mut visit_entry,
+            &mut |damage| Err(damage.into()),
+        )
         .map(drop)
         .map_err(ReadError::at(&self.path, "read"))
     }
@@ -341,151 +358,6 @@ fn restore(
     let (head, mut state): (Head, LedgerState) = snapshot.state(SNAPSHOT)?;
     state.complete(schema::folder(connection), snapshot);
     Ok((state, head))
-}
-
-/// Resolves symbolic links, so that all names of a ledger share one lock.
-pub(super) fn canonical_path(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let name = path.file_name().ok_or(error)?;
-            let parent =
-                path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Ok(fs::canonicalize(parent)?.join(name))
-        }
-        other => other,
-    }
-}
-
-/// Returns the path of SQLite's write-ahead log.
-pub(super) fn wal_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
-}
-
-/// Returns whether the ledger at `path` has yet to be created. An empty file is rejected unless its
-/// mark says that its creation had begun.
-fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, LedgerCorruption>> {
-    let length = match fs::metadata(path) {
-        Ok(found) => Some(found.len()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    if length.is_some_and(|length| length > 0) {
-        return Ok(Ok(false));
-    }
-    let journal = fs::metadata(wal_path(path)).is_ok_and(|journal| journal.len() > 0);
-    Ok(match mark {
-        Some(CommitMark { entries: 0, .. }) => Ok(true),
-        Some(CommitMark { entries, .. }) => {
-            Err(LedgerCorruption::Lost { acknowledged: entries, found: 0 })
-        }
-        None if length.is_none() && !journal => Ok(true),
-        None => Err(LedgerCorruption::Empty),
-    })
-}
-
-/// The reason that a file cannot be opened.
-pub(super) enum OpenError {
-    Read(ReadError),
-    NotALedger,
-    Newer(i64),
-}
-
-impl OpenError {
-    pub(super) fn at(self, path: &Path) -> LedgerError {
-        match self {
-            Self::Read(error) => ReadError::at(path, "opened")(error),
-            Self::NotALedger => LedgerError::NotALedger(path.to_owned()),
-            Self::Newer(found) => {
-                LedgerError::Newer { path: path.to_owned(), found, known: schema::VERSION }
-            }
-        }
-    }
-}
-
-impl<E: Into<ReadError>> From<E> for OpenError {
-    fn from(error: E) -> Self {
-        Self::Read(error.into())
-    }
-}
-
-/// Configures a connection for reading or writing.
-pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // A rejected file must stay unchanged.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    // KiB.
-    connection.pragma_update(None, "cache_size", -8192)
-}
-
-/// Checks that the file is a ledger of this version. Returns true if it is an empty SQLite database
-/// instead.
-pub(super) fn identify(connection: &Connection) -> Result<bool, OpenError> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) if tables == 0 => Ok(true),
-        (schema::APPLICATION, schema::VERSION) => Ok(false),
-        (schema::APPLICATION, version) if version > schema::VERSION => {
-            Err(OpenError::Newer(version))
-        }
-        _ => Err(OpenError::NotALedger),
-    }
-}
-
-/// Checks a file that is to be written. Creates the tables in an empty database if its creation had
-/// `begun`, and returns whether it did so. Otherwise changes nothing. Reads all of it if `whole`.
-fn prepare(
-    mut connection: Connection,
-    begun: bool,
-    whole: bool,
-) -> Result<(Connection, bool), OpenError> {
-    configure(&connection)?;
-    let blank = identify(&connection)?;
-    if blank && !begun {
-        return Err(OpenError::NotALedger);
-    }
-    if whole {
-        schema::verify_structure(&connection)?;
-    }
-    connection.pragma_update(None, "synchronous", "full")?;
-    // On macOS a plain sync stops at the drive's cache.
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    if blank {
-        enable_wal(&connection)?;
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        schema::create(&transaction)?;
-        transaction.commit()?;
-    }
-    schema::verify_tables(&connection)?;
-    Ok((connection, blank))
-}
-
-/// Lets SQLite write into a file that was checked.
-fn enable_writes(connection: &Connection) -> Result<(), ReadError> {
-    enable_wal(connection)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    Ok(())
-}
-
-/// Switches to a write-ahead log, so that readers keep the snapshot with which they began.
-fn enable_wal(connection: &Connection) -> Result<(), ReadError> {
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-    if mode == "wal" {
-        Ok(())
-    } else {
-        Err(LedgerCorruption::Structure(format!(
-            "its journal mode is {mode}, which cannot be changed to wal"
-        ))
-        .into())
-    }
 }
 
 /// Returns whether the error is a failed sync, after which the content of the disk is unknown.

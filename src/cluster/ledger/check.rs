@@ -9,11 +9,13 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
-use super::campaign_file::{JobRecord, OpenError, canonical_path, configure, identify, wal_path};
+use super::campaign_file::JobRecord;
 use super::commit_mark::read_mark;
 use super::entry::Entry;
+use super::entry_rows;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::ledger_state::JobSubmission;
+use super::opening::{OpenError, canonical_path, configure, identify, wal_path};
 use super::schema::{self, Head};
 use crate::cluster::campaign::JobState;
 use crate::decomposition::JobHash;
@@ -215,7 +217,7 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
         let entries = schema::read_head(&connection)?.entries;
         let mut jobs = Vec::new();
         for row in schema::read_totals(&connection)? {
-            let entry = schema::read_entry(&connection, row.submitted_by)?;
+            let entry = entry_rows::read_entry(&connection, row.submitted_by)?;
             let extra = LedgerCorruption::Extra { table: "totals", row: row.submitted_by };
             let submission = JobSubmission::of(&entry.event).ok_or(extra)?;
             jobs.push(JobOverview::new(JobRecord::new(submission, &row)));
@@ -237,7 +239,7 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
     let mut written = 0;
     let mut stuck = None;
     let read = schema::verify_tables(&connection).and_then(|()| {
-        schema::read_entries(
+        entry_rows::read_entries(
             &connection,
             Head::default(),
             None,
@@ -280,7 +282,7 @@ pub fn visit(path: &Path, visit: &mut dyn FnMut(Entry) -> bool) -> Result<(), Le
     schema::verify_tables(&connection)
         .and_then(|()| {
             let damaged = &mut |damage: LedgerCorruption| Err(damage.into());
-            schema::read_entries(&connection, Head::default(), None, &mut visit_entry, damaged)
+            entry_rows::read_entries(&connection, Head::default(), None, &mut visit_entry, damaged)
         })
         .map(drop)
         .map_err(ReadError::at(path, "read"))

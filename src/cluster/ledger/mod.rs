@@ -9,11 +9,13 @@ mod campaign_file;
 mod check;
 mod commit_mark;
 mod entry;
+mod entry_rows;
 mod in_force;
 mod invalid_entry;
 mod job_entries;
 mod ledger_error;
 mod ledger_state;
+mod opening;
 mod schema;
 
 pub use campaign_file::{CampaignFile, JobRecord};

@@ -1,7 +1,9 @@
 //! The tables of a ledger and their rows.
 //!
-//! - `entry`: the events, one JSON object per row, numbered from 1 without gaps, never changed or
-//!   removed.
+//! - `entry`: the events, one JSON object per row, numbered from 1 without gaps. They are never changed
+//!   or removed, but moved to `block`.
+//! - `block`: the entries of whole blocks, compressed ([`super::entry_rows`]). Ledgers have this table
+//!   from their first block on, and then version 2.
 //! - `totals`: the running totals of each job, keyed by the number of the entry that submitted it.
 //! - `head`: the number of entries, and the chain after the last one.
 //!
@@ -14,23 +16,27 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::commit_mark::CommitMark;
-use super::entry::Entry;
+use super::entry_rows::{self, Report};
 use super::ledger_error::{LedgerCorruption, ReadError};
 use super::ledger_state::{JobRow, JobTotals, LedgerState};
-use crate::cluster::campaign::{CampaignEvent, JobState};
+use crate::cluster::campaign::JobState;
 use crate::tally::{Residues, Tally};
 
 /// Identifies ledgers among SQLite files: "nqLG".
 pub(super) const APPLICATION: i64 = 0x6e71_4c47;
-/// Must be increased when earlier versions of the program must no longer write the file.
-pub(super) const VERSION: i64 = 1;
+/// The version of ledgers without blocks. It must be increased when earlier versions of the program
+/// must no longer write the file.
+const WITHOUT_BLOCKS: i64 = 1;
+/// The version of ledgers with blocks.
+pub(super) const VERSION: i64 = 2;
 
-const TABLES: [(&str, &str); 3] = [
+/// The tables in the order of their creation; the last one is missing in ledgers without blocks.
+const TABLES: [(&str, &str); 4] = [
     (
         "head",
         "CREATE TABLE head (id INTEGER PRIMARY KEY, entries INTEGER NOT NULL, chain BLOB NOT NULL, sum BLOB NOT NULL) STRICT",
@@ -43,12 +49,12 @@ const TABLES: [(&str, &str); 3] = [
         "totals",
         "CREATE TABLE totals (submitted_by INTEGER PRIMARY KEY, phase INTEGER NOT NULL, phase_ms INTEGER NOT NULL, thirds BLOB NOT NULL, residue_a INTEGER NOT NULL, residue_b INTEGER NOT NULL, nodes BLOB NOT NULL, done INTEGER NOT NULL, verified INTEGER NOT NULL, poisoned INTEGER NOT NULL, recounts INTEGER NOT NULL, disagreements INTEGER NOT NULL, voided INTEGER NOT NULL, sum BLOB NOT NULL) STRICT",
     ),
+    (
+        "block",
+        "CREATE TABLE block (number INTEGER PRIMARY KEY, content BLOB NOT NULL, sum BLOB NOT NULL) STRICT",
+    ),
 ];
 
-const INSERT_ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, ?3)";
-const SELECT_ENTRY: &str = "SELECT number, body, sum FROM entry WHERE number = ?1";
-const SELECT_ENTRIES: &str =
-    "SELECT number, body, sum FROM entry WHERE number > ?1 ORDER BY number";
 const UPDATE_HEAD: &str = "INSERT OR REPLACE INTO head VALUES (1, ?1, ?2, ?3)";
 const SELECT_HEAD: &str = "SELECT entries, chain, sum FROM head WHERE id = 1";
 const PUT_TOTALS: &str = "INSERT OR REPLACE INTO totals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
@@ -78,32 +84,47 @@ impl Head {
     }
 }
 
-fn first_8(digest: &[u8; 32]) -> [u8; 8] {
+pub(super) fn first_8(digest: &[u8; 32]) -> [u8; 8] {
     let [a, b, c, d, e, f, g, h, ..] = *digest;
     [a, b, c, d, e, f, g, h]
-}
-
-fn digest_of_entry(number: u64, body: &str) -> [u8; 32] {
-    let digest = Sha256::new().chain_update(b"entry").chain_update(number.to_be_bytes());
-    digest.chain_update(body.as_bytes()).finalize().into()
 }
 
 /// Creates the tables of a new ledger.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)?;
-    connection.pragma_update(None, "user_version", VERSION)?;
-    for (_, sql) in TABLES {
+    connection.pragma_update(None, "user_version", WITHOUT_BLOCKS)?;
+    let [head, entry, totals, _] = TABLES;
+    for (_, sql) in [head, entry, totals] {
         connection.execute_batch(sql)?;
     }
     write_head(connection, &Head::default())
 }
 
-/// Checks that the tables are those that [`create`] makes.
+/// Returns whether this is a version of ledgers that this program can read.
+pub(super) fn is_known(version: i64) -> bool {
+    (WITHOUT_BLOCKS..=VERSION).contains(&version)
+}
+
+/// Returns whether a ledger has the table of blocks.
+pub(super) fn has_blocks(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(version > WITHOUT_BLOCKS)
+}
+
+/// Adds the table of blocks to a ledger that has none.
+pub(super) fn add_blocks(connection: &Connection) -> rusqlite::Result<()> {
+    let [.., (_, sql)] = TABLES;
+    connection.execute_batch(sql)?;
+    connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// Checks that the tables are those that [`create`] and [`add_blocks`] make.
 pub(super) fn verify_tables(connection: &Connection) -> Result<(), ReadError> {
+    let tables = if has_blocks(connection)? { &TABLES[..] } else { &TABLES[..3] };
     let mut statement =
         connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
     let mut rows = statement.query([])?;
-    for (name, sql) in TABLES {
+    for &(name, sql) in tables {
         let row = rows.next()?.ok_or(LedgerCorruption::Schema)?;
         let fits = |column, text: &str| row.get_ref(column).is_ok_and(|v| v.as_str() == Ok(text));
         if !(fits(0, "table") && fits(1, name) && fits(2, name) && fits(3, sql)) {
@@ -118,18 +139,6 @@ pub(super) fn verify_structure(connection: &Connection) -> Result<(), ReadError>
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
     if found == "ok" { Ok(()) } else { Err(LedgerCorruption::Structure(found).into()) }
-}
-
-/// Writes entry number `number`. Returns its digest.
-pub(super) fn write_entry(
-    connection: &Connection,
-    number: u64,
-    body: &str,
-) -> rusqlite::Result<[u8; 32]> {
-    let digest = digest_of_entry(number, body);
-    let mut statement = connection.prepare_cached(INSERT_ENTRY)?;
-    statement.execute(params![number.cast_signed(), body, first_8(&digest)])?;
-    Ok(digest)
 }
 
 pub(super) fn write_head(connection: &Connection, head: &Head) -> rusqlite::Result<()> {
@@ -153,7 +162,7 @@ pub(super) fn read_head(connection: &Connection) -> Result<Head, ReadError> {
     }
 }
 
-fn has_sum(row: &Row<'_>, column: usize, sum: &[u8; 8]) -> bool {
+pub(super) fn has_sum(row: &Row<'_>, column: usize, sum: &[u8; 8]) -> bool {
     row.get_ref(column).is_ok_and(|value| value.as_blob() == Ok(sum.as_slice()))
 }
 
@@ -242,115 +251,6 @@ fn totals_in(row: &Row<'_>) -> Option<JobRow> {
     has_sum(row, 13, &numbers_of(&found).1).then_some(found)
 }
 
-/// A row of `entry` as stored.
-struct RawEntry<'a> {
-    number: u64,
-    /// Its JSON and its digest; `None` if the checksum does not match.
-    content: Option<(&'a str, [u8; 32])>,
-}
-
-fn raw_entry<'a>(row: &'a Row<'_>) -> rusqlite::Result<RawEntry<'a>> {
-    let number = row.get::<_, i64>(0)?.cast_unsigned();
-    let body = row.get_ref(1)?.as_str().ok();
-    let content = body.map(|body| (body, digest_of_entry(number, body)));
-    Ok(RawEntry {
-        number,
-        content: content.filter(|(_, digest)| has_sum(row, 2, &first_8(digest))),
-    })
-}
-
-fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
-    Entry::from_json(body)
-        .map_err(|error| LedgerCorruption::Unknown { number, reason: error.to_string() })
-}
-
-/// Reads one entry.
-pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, ReadError> {
-    let mut statement = connection.prepare_cached(SELECT_ENTRY)?;
-    let found = statement
-        .query_row([number.cast_signed()], |row| {
-            Ok(raw_entry(row)?.content.map(|(body, _)| parse(number, body)))
-        })
-        .optional()?;
-    let content = found.ok_or(LedgerCorruption::Missing { table: "entry", row: number })?;
-    Ok(content.ok_or(LedgerCorruption::Checksum { table: "entry", row: number })??)
-}
-
-/// Returns the tally of the result that `entry` refers to.
-pub(super) fn result_for(
-    connection: &Connection,
-    state: &LedgerState,
-    entry: &Entry,
-) -> Result<Option<Tally>, ReadError> {
-    let Some(number) = state.result_of(entry) else { return Ok(None) };
-    match read_entry(connection, number)?.event {
-        CampaignEvent::UnitDone { tally, .. } => Ok(Some(tally)),
-        _ => Err(LedgerCorruption::Chain.into()),
-    }
-}
-
-/// A visitor of entries with their number and JSON; it may stop the reading.
-pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()>, ReadError> + 'a;
-
-/// Calls `visit` with every entry after `start`, its number and its JSON until it breaks. Checks each
-/// entry by itself and all of them against the head and the mark; reports damage to `report`. Returns
-/// the head. The default head is the start of the ledger.
-pub(super) fn read_entries(
-    connection: &Connection,
-    start: Head,
-    mark: Option<CommitMark>,
-    visit: &mut Visit<'_>,
-    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
-) -> Result<Head, ReadError> {
-    let expected = read_head(connection)?;
-    let mut head = start;
-    let mut statement: Statement<'_> = connection.prepare(SELECT_ENTRIES)?;
-    let mut rows = statement.query([start.entries.cast_signed()])?;
-    let mut broken = false;
-    while let Some(row) = rows.next()? {
-        let RawEntry { number, content } = raw_entry(row)?;
-        if number > expected.entries || number <= head.entries {
-            report(LedgerCorruption::Extra { table: "entry", row: number })?;
-            continue;
-        }
-        if number != head.entries + 1 {
-            report(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
-            broken = true;
-            head.entries = number - 1;
-        }
-        let Some((body, digest)) = content else {
-            report(LedgerCorruption::Checksum { table: "entry", row: number })?;
-            broken = true;
-            head.entries = number;
-            continue;
-        };
-        head = head.after(&digest);
-        if !broken && mark.is_some_and(|m| m.entries == number && m.chain != head.mark().chain) {
-            report(LedgerCorruption::Diverged(number))?;
-        }
-        match parse(number, body) {
-            Ok(entry) => {
-                if visit(number, body, entry)?.is_break() {
-                    return Ok(head);
-                }
-            }
-            Err(unknown) => report(unknown)?,
-        }
-    }
-    if head.entries != expected.entries {
-        report(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
-    } else if !broken && head != expected {
-        report(LedgerCorruption::Chain)?;
-    }
-    match mark {
-        Some(mark) if mark.entries > expected.entries => {
-            report(LedgerCorruption::Lost { acknowledged: mark.entries, found: expected.entries })?;
-        }
-        _ => {}
-    }
-    Ok(expected)
-}
-
 /// Returns the folder of a ledger.
 pub(super) fn folder(connection: &Connection) -> Option<PathBuf> {
     connection.path().and_then(|path| Path::new(path).parent()).map(Path::to_owned)
@@ -361,7 +261,7 @@ pub(super) fn folder(connection: &Connection) -> Option<PathBuf> {
 pub(super) fn replay(
     connection: &Connection,
     mark: Option<CommitMark>,
-    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
+    report: &mut Report<'_>,
 ) -> Result<(LedgerState, Head), ReadError> {
     let empty = LedgerState::new(folder(connection));
     replay_after(connection, (empty, Head::default()), mark, report)
@@ -373,16 +273,16 @@ pub(super) fn replay_after(
     connection: &Connection,
     (mut state, start): (LedgerState, Head),
     mark: Option<CommitMark>,
-    report: &mut dyn FnMut(LedgerCorruption) -> Result<(), ReadError>,
+    report: &mut Report<'_>,
 ) -> Result<(LedgerState, Head), ReadError> {
     let mut undo = Vec::new();
     let mut invalid = Vec::new();
-    let head = read_entries(
+    let head = entry_rows::read_entries(
         connection,
         start,
         mark,
         &mut |number, _, entry| {
-            let result = result_for(connection, &state, &entry)?;
+            let result = entry_rows::result_for(connection, &state, &entry)?;
             if let Err(reason) = state.apply(number, &entry, result.as_ref(), &mut undo) {
                 invalid.push(LedgerCorruption::Entry { number, reason: Box::new(reason) });
             }
