@@ -24,6 +24,7 @@ use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
 use proptest::prelude::*;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// A seed that is printed if the test fails.
 struct Seed(u64);
@@ -785,9 +786,11 @@ fn changed_removed_or_exchanged_blocks_are_detected() {
     let scratch = Scratch::new("tampered-blocks");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
     let mut expected = vec![submitted(8)];
-    expected.extend((0..900).map(|number| {
-        Entry::new(CampaignEvent::Note { text: format!("note {number}") }, number)
-    }));
+    expected.extend(
+        (0..900).map(|number| {
+            Entry::new(CampaignEvent::Note { text: format!("note {number}") }, number)
+        }),
+    );
     for batch in expected.chunks(50) {
         file.append(batch).expect("valid entries");
     }
@@ -832,7 +835,7 @@ fn a_ledger_without_blocks_has_them_after_some_batches_and_the_same_entries() {
         let note = |at| Entry::new(CampaignEvent::Note { text: format!("note {at}") }, at);
         (from..to).map(note).collect()
     };
-    // As many entries as earlier versions wrote to rows: more than one batch moves to blocks.
+    // In rows, as earlier versions wrote them: more than one batch moves to blocks.
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
     file.append(&notes(0, 3000)).expect("valid entries");
     drop(file);
@@ -840,9 +843,23 @@ fn a_ledger_without_blocks_has_them_after_some_batches_and_the_same_entries() {
         let connection = rusqlite::Connection::open(scratch.file()).expect("SQLite reads it");
         connection.query_row("SELECT count(*) FROM block", [], |row| row.get(0)).expect("a number")
     };
-    assert_eq!(blocks(), 4);
+    assert_eq!(blocks(), 3000 / 256);
+    let connection = rusqlite::Connection::open(scratch.file()).expect("SQLite reads it");
+    let mut insert = connection.prepare("INSERT INTO entry VALUES (?1, ?2, ?3)").expect("a table");
+    for (number, entry) in (1u64..).zip(&notes(0, 3000 / 256 * 256)) {
+        let json = entry.to_json().expect("it can be encoded");
+        let digest = Sha256::new().chain_update(b"entry").chain_update(number.to_be_bytes());
+        let digest = digest.chain_update(&json).finalize();
+        let row = (number.cast_signed(), json, digest[..8].to_vec());
+        insert.execute(row).expect("there is room");
+    }
+    drop(insert);
+    let version_1 = "DROP TABLE block; PRAGMA user_version = 1";
+    connection.execute_batch(version_1).expect("SQLite does it");
+    drop(connection);
     let mut expected = notes(0, 3000);
-    for batch in 0..3 {
+    for batch in 0..3u64 {
+        assert_eq!(if batch == 0 { 0 } else { blocks() }, 4 * batch.cast_signed());
         let mut file = CampaignFile::open(&scratch.file()).expect("sound");
         assert_eq!(contents(&mut file).expect("reads back"), expected);
         file.append(&notes(3000 + batch, 3001 + batch)).expect("a valid entry");

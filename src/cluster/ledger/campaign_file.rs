@@ -36,8 +36,9 @@ use crate::cluster::campaign::JobState;
 use crate::cluster::storage::{SnapshotError, SnapshotFile, SnapshotWriter};
 use crate::decomposition::JobHash;
 
-/// The maximum number of blocks that are made with a batch. Each takes about a millisecond.
-const MOST_BLOCKS: u64 = 4;
+/// The number of blocks that are made with a batch besides those of its own entries. Each takes about
+/// a millisecond.
+const MORE_BLOCKS: u64 = 4;
 
 /// The name of the state of a ledger in a snapshot.
 const SNAPSHOT: &str = "ledger";
@@ -264,8 +265,10 @@ impl CampaignFile {
             }
         }
         schema::write_head(&transaction, &head).map_err(sqlite)?;
-        // More than one, until a ledger of an earlier version has all its blocks.
-        let blocks = (head.entries / entry_rows::ENTRIES).min(self.blocks + MOST_BLOCKS);
+        // Some more than the batch has, until a ledger of an earlier version has all its blocks.
+        let of_batch = entries.len() as u64 / entry_rows::ENTRIES;
+        let most = self.blocks + of_batch + MORE_BLOCKS;
+        let blocks = (head.entries / entry_rows::ENTRIES).min(most);
         for block in self.blocks..blocks {
             entry_rows::make_block(&transaction, block).map_err(&at)?;
         }
