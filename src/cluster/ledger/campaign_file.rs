@@ -26,7 +26,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use super::check::open_for_reading;
 use super::commit_mark::{Lock, read_mark};
 use super::entry::Entry;
-use super::entry_rows;
+use super::entry_rows::{self, BlockCache};
 use super::ledger_error::{LedgerError, ReadError};
 use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
 use super::opening::{canonical_path, enable_writes, is_new, prepare};
@@ -57,6 +57,7 @@ pub struct CampaignFile {
     head: Head,
     /// The number of blocks of entries.
     blocks: u64,
+    cache: BlockCache,
     /// Set once a sync has failed: the content of the disk after `head` is unknown.
     failed: bool,
 }
@@ -151,6 +152,7 @@ impl CampaignFile {
             start,
             head,
             blocks,
+            cache: BlockCache::default(),
             failed: false,
         };
         file.set_mark();
@@ -186,8 +188,8 @@ impl CampaignFile {
         let start = Head::default();
         let path = path.to_owned();
         // It makes no blocks.
-        let blocks = 0;
-        Ok(Self { path, connection, lock: None, state, start, head, blocks, failed: false })
+        let (blocks, cache, lock) = (0, BlockCache::default(), None);
+        Ok(Self { path, connection, lock, state, start, head, blocks, cache, failed: false })
     }
 
     /// Returns whether the ledger is open for reading only.
@@ -241,7 +243,8 @@ impl CampaignFile {
         let mut touched = BTreeMap::new();
         for (place, entry) in (1..).zip(entries) {
             let number = head.entries + 1;
-            let result = entry_rows::result_for(&transaction, &self.state, entry).map_err(&at)?;
+            let result = entry_rows::result_for(&transaction, &self.state, entry, &mut self.cache)
+                .map_err(&at)?;
             let invalid = |reason| LedgerError::InvalidEntry {
                 path: self.path.clone(),
                 place,

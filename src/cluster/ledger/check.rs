@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::campaign_file::JobRecord;
 use super::commit_mark::read_mark;
 use super::entry::Entry;
-use super::entry_rows;
+use super::entry_rows::{self, BlockCache};
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::ledger_state::JobSubmission;
 use super::opening::{OpenError, canonical_path, configure, identify, wal_path};
@@ -215,9 +215,9 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
     let read = || {
         schema::verify_tables(&connection)?;
         let entries = schema::read_head(&connection)?.entries;
-        let mut jobs = Vec::new();
+        let (mut jobs, mut cache) = (Vec::new(), BlockCache::default());
         for row in schema::read_totals(&connection)? {
-            let entry = entry_rows::read_entry(&connection, row.submitted_by)?;
+            let entry = entry_rows::read_entry(&connection, row.submitted_by, &mut cache)?;
             let extra = LedgerCorruption::Extra { table: "totals", row: row.submitted_by };
             let submission = JobSubmission::of(&entry.event).ok_or(extra)?;
             jobs.push(JobOverview::new(JobRecord::new(submission, &row)));

@@ -5,6 +5,7 @@
 //! RFC 8878). Block k, counted from 0, has the entries from k × [`ENTRIES`] + 1 on. Whether it is in a
 //! row or in a block, an entry has the same number, JSON and digest, and so the same chain.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::ControlFlow;
 
@@ -148,8 +149,45 @@ fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
         .map_err(|error| LedgerCorruption::Unknown { number, reason: error.to_string() })
 }
 
+/// The blocks that were read last. Most results that are recounted are a few thousand entries old.
+#[derive(Debug, Default)]
+pub(super) struct BlockCache(VecDeque<(u64, Vec<String>)>);
+
+/// The number of blocks in a cache. Each takes about 100 KB.
+const MOST_CACHED: usize = 64;
+
+impl BlockCache {
+    /// Returns the JSON of the entries of a block, or `None` if there is no such block.
+    fn read(
+        &mut self,
+        connection: &Connection,
+        number: u64,
+    ) -> Result<Option<&[String]>, ReadError> {
+        let block = match self.0.iter().position(|(known, _)| *known == number) {
+            Some(place) => self.0.remove(place),
+            None => read_block(connection, number)?.map(|lines| (number, lines)),
+        };
+        let Some(block) = block else { return Ok(None) };
+        self.0.truncate(MOST_CACHED - 1);
+        self.0.push_front(block);
+        Ok(self.0.front().map(|(_, lines)| &lines[..]))
+    }
+}
+
+fn read_block(connection: &Connection, number: u64) -> Result<Option<Vec<String>>, ReadError> {
+    let mut statement = connection.prepare_cached(SELECT_BLOCK)?;
+    let found = statement.query_row([number.cast_signed()], raw_block).optional()?;
+    let Some(RawBlock { lines, .. }) = found else { return Ok(None) };
+    let lines = lines.ok_or(LedgerCorruption::Checksum { table: "block", row: number })?;
+    Ok(Some(lines.lines().map(str::to_owned).collect()))
+}
+
 /// Reads one entry.
-pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, ReadError> {
+pub(super) fn read_entry(
+    connection: &Connection,
+    number: u64,
+    cache: &mut BlockCache,
+) -> Result<Entry, ReadError> {
     let mut statement = connection.prepare_cached(SELECT_ENTRY)?;
     let found = statement
         .query_row([number.cast_signed()], |row| {
@@ -160,21 +198,22 @@ pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, 
         Some(content) => {
             Ok(content.ok_or(LedgerCorruption::Checksum { table: "entry", row: number })??)
         }
-        None => read_entry_of_block(connection, number),
+        None => read_entry_of_block(connection, number, cache),
     }
 }
 
-fn read_entry_of_block(connection: &Connection, number: u64) -> Result<Entry, ReadError> {
+fn read_entry_of_block(
+    connection: &Connection,
+    number: u64,
+    cache: &mut BlockCache,
+) -> Result<Entry, ReadError> {
     let missing = LedgerCorruption::Missing { table: "entry", row: number };
     if number == 0 || !has_blocks(connection)? {
         return Err(missing.into());
     }
     let (block, line) = ((number - 1) / ENTRIES, (number - 1) % ENTRIES);
-    let mut statement = connection.prepare_cached(SELECT_BLOCK)?;
-    let found = statement.query_row([block.cast_signed()], raw_block).optional()?;
-    let lines = found.ok_or(missing)?.lines;
-    let lines = lines.ok_or(LedgerCorruption::Checksum { table: "block", row: block })?;
-    Ok(parse(number, lines.lines().nth(line as usize).unwrap_or_default())?)
+    let lines = cache.read(connection, block)?.ok_or(missing)?;
+    Ok(parse(number, &lines[line as usize])?)
 }
 
 /// Returns the tally of the result that `entry` refers to.
@@ -182,9 +221,10 @@ pub(super) fn result_for(
     connection: &Connection,
     state: &LedgerState,
     entry: &Entry,
+    cache: &mut BlockCache,
 ) -> Result<Option<Tally>, ReadError> {
     let Some(number) = state.result_of(entry) else { return Ok(None) };
-    match read_entry(connection, number)?.event {
+    match read_entry(connection, number, cache)?.event {
         CampaignEvent::UnitDone { tally, .. } => Ok(Some(tally)),
         _ => Err(LedgerCorruption::Chain.into()),
     }

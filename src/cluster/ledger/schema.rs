@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::commit_mark::CommitMark;
-use super::entry_rows::{self, Report};
+use super::entry_rows::{self, BlockCache, Report};
 use super::ledger_error::{LedgerCorruption, ReadError};
 use super::ledger_state::{JobRow, JobTotals, LedgerState};
 use crate::cluster::campaign::JobState;
@@ -275,14 +275,14 @@ pub(super) fn replay_after(
     mark: Option<CommitMark>,
     report: &mut Report<'_>,
 ) -> Result<(LedgerState, Head), ReadError> {
-    let mut undo = Vec::new();
+    let (mut undo, mut cache) = (Vec::new(), BlockCache::default());
     let mut invalid = Vec::new();
     let head = entry_rows::read_entries(
         connection,
         start,
         mark,
         &mut |number, _, entry| {
-            let result = entry_rows::result_for(connection, &state, &entry)?;
+            let result = entry_rows::result_for(connection, &state, &entry, &mut cache)?;
             if let Err(reason) = state.apply(number, &entry, result.as_ref(), &mut undo) {
                 invalid.push(LedgerCorruption::Entry { number, reason: Box::new(reason) });
             }
