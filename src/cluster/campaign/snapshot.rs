@@ -44,8 +44,8 @@ impl Campaign {
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub fn write(&self, snapshot: &mut SnapshotWriter<'_>) -> Result<(), SnapshotError> {
-        for job in self.jobs.values() {
+    pub fn write(&mut self, snapshot: &mut SnapshotWriter<'_>) -> Result<(), SnapshotError> {
+        for job in self.jobs.values_mut() {
             job.units.write_changed(snapshot)?;
         }
         let Self { jobs, reputation, keys, drained, .. } = self;

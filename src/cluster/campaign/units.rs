@@ -134,7 +134,7 @@ impl Units {
 
     /// Writes the results that were changed since the last snapshot.
     pub(super) fn write_changed(
-        &self,
+        &mut self,
         snapshot: &mut SnapshotWriter<'_>,
     ) -> Result<(), SnapshotError> {
         self.outcomes.write_changed(snapshot)

@@ -150,6 +150,8 @@ pub(super) struct CampaignActor {
     snapshot_entries: u64,
     /// The number of entries after which a snapshot is written; 0 for none.
     snapshot_every: u64,
+    /// True if no more snapshots are written until the ledger is read again.
+    has_abandoned_snapshots: bool,
     /// The pending long-poll calls.
     calls: Arc<WaitingCalls>,
     observers: Observers,
@@ -178,10 +180,11 @@ impl CampaignActor {
             snapshot: None,
             snapshot_entries: 0,
             snapshot_every,
+            has_abandoned_snapshots: false,
             calls,
             observers,
         };
-        match actor.reopen() {
+        match actor.resume() {
             Err(error) if error.is_io() => actor.reopen_read_only(error)?,
             opened => opened?,
         }
@@ -439,7 +442,10 @@ impl CampaignActor {
 
     /// Assigns the next task to the arbiter if it is idle.
     fn assign_to_arbiter(&mut self) {
-        if self.campaign.is_arbiter_busy() || self.ledger.is_closed() || self.ledger.is_read_only()
+        if self.campaign.is_arbiter_busy()
+            || self.ledger.is_closed()
+            || self.ledger.is_read_only()
+            || self.ledger.is_refused()
         {
             return;
         }

@@ -214,8 +214,8 @@ impl Observers {
     }
 
     /// Observes that a snapshot is not used.
-    pub(super) fn snapshot_refused(&self, error: &dyn std::error::Error) {
-        tracing::warn!("the snapshot is not used, and the whole ledger is read: {error}");
+    pub(super) fn snapshot_refused(&self, why: &str) {
+        tracing::warn!("the snapshot cannot be used, so the whole ledger is to be read: {why}");
     }
 
     /// Observes that a snapshot could not be written or removed. Nothing depends on it but the time

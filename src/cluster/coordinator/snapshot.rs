@@ -10,20 +10,26 @@ use super::contributions::Contributions;
 use super::event_log::PastEvents;
 use super::job_info::Jobs;
 use super::timelines::Timelines;
-use crate::cluster::campaign::Campaign;
+use crate::cluster::campaign::{Campaign, Settings};
 use crate::cluster::ledger::CampaignFile;
 use crate::cluster::protocol::BUILD;
 use crate::cluster::storage::{SnapshotError, SnapshotFile};
 
-/// The program that wrote a snapshot. Others do not read it, because they may draw other conclusions
-/// from the entries.
-const PROGRAM: (&str, Option<&str>) = (BUILD, option_env!("NQUEENS_COMMIT"));
+/// Must be increased when the states change, or the conclusions that are drawn from entries.
+const FORMAT: u32 = 1;
 
 /// The names of states.
 const OF_PROGRAM: &str = "program";
 const OF_COORDINATOR: &str = "coordinator";
 
-/// What a coordinator shows about its jobs.
+/// Describes the program and the settings with which a snapshot was written. With others, it is not
+/// read, because they may lead to other conclusions from the same entries.
+fn program(settings: &Settings) -> String {
+    let commit = option_env!("NQUEENS_COMMIT").unwrap_or("unknown");
+    format!("format {FORMAT}, nqueens {BUILD}, commit {commit}, {settings:?}")
+}
+
+/// The state that a coordinator shows to operators.
 #[derive(Serialize)]
 pub(super) struct Shown<'a> {
     pub(super) jobs: &'a Jobs,
@@ -41,14 +47,21 @@ pub(super) struct ShownBefore {
     pub(super) past: PastEvents,
 }
 
-/// Opens the snapshot at a path. Returns `None` if there is none of this program.
-pub(super) fn open(path: &Path) -> Result<Option<Arc<SnapshotFile>>, SnapshotError> {
+/// Opens the snapshot at a path. Returns `None` if there is none of this program with these settings.
+pub(super) fn open(
+    path: &Path,
+    settings: &Settings,
+) -> Result<Option<Arc<SnapshotFile>>, SnapshotError> {
     let Some(file) = SnapshotFile::open(path)? else { return Ok(None) };
-    let (build, commit): (String, Option<String>) = file.state(OF_PROGRAM)?;
-    Ok(((&build[..], commit.as_deref()) == PROGRAM).then(|| Arc::new(file)))
+    let written_by: String = file.state(OF_PROGRAM)?;
+    if written_by != program(settings) {
+        tracing::info!("the snapshot was written with another program or other settings");
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(file)))
 }
 
-/// Reads what the coordinator showed.
+/// Reads the state that the coordinator showed.
 pub(super) fn read_shown(snapshot: &SnapshotFile) -> Result<ShownBefore, SnapshotError> {
     let mut shown: ShownBefore = snapshot.state(OF_COORDINATOR)?;
     shown.contributions.complete();
@@ -60,10 +73,10 @@ pub(super) fn replace(
     snapshot: &Arc<SnapshotFile>,
     ledger: &mut CampaignFile,
     campaign: &mut Campaign,
-    shown: &Shown<'_>,
+    (shown, settings): (&Shown<'_>, &Settings),
 ) -> Result<(), SnapshotError> {
     snapshot.replace(|writer| {
-        writer.state(OF_PROGRAM, &PROGRAM)?;
+        writer.state(OF_PROGRAM, &program(settings))?;
         ledger.write(writer)?;
         campaign.write(writer)?;
         writer.state(OF_COORDINATOR, shown)

@@ -160,7 +160,7 @@ impl CampaignFile {
     }
 
     /// Opens the ledger at `path` for reading and checks all of it, for a coordinator that could
-    /// not open it for writing. It reads a snapshot and rejects entries. It holds no lock, so
+    /// not open it for writing. It reads its present state and rejects entries. It holds no lock, so
     /// another process may write the ledger as soon as that is possible.
     ///
     /// # Errors
@@ -292,7 +292,7 @@ impl CampaignFile {
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub fn write(&self, snapshot: &mut SnapshotWriter<'_>) -> Result<(), SnapshotError> {
+    pub fn write(&mut self, snapshot: &mut SnapshotWriter<'_>) -> Result<(), SnapshotError> {
         self.state.write_changed(snapshot)?;
         snapshot.state(SNAPSHOT, &(self.head, &self.state))
     }

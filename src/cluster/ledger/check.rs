@@ -1,4 +1,4 @@
-//! Read-only access to the ledger of a campaign. It sees a consistent snapshot, even while a
+//! Read-only access to the ledger of a campaign. It sees one state of the ledger, even while a
 //! coordinator writes.
 
 use std::fmt;
@@ -268,8 +268,8 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
     }
 }
 
-/// Calls `visit` with every entry, in order, until it returns false. Reads one row at a time, from a
-/// snapshot.
+/// Calls `visit` with every entry, in order, until it returns false. Reads one row at a time, in the
+/// state of the ledger at the time of the call.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is not a ledger of this version, or is damaged. The
@@ -292,7 +292,7 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {
     move |source| LedgerError::Io { path: path.to_owned(), action: "read", source }
 }
 
-/// Opens a ledger for reading, as a snapshot at the time of the call.
+/// Opens a ledger for reading, in its state at the time of the call.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     let place = canonical_path(path).map_err(unreadable(path))?;
     let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
@@ -306,7 +306,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     let read = |connection: Connection| {
         configure(&connection)?;
         connection.execute_batch("BEGIN")?;
-        // The first read fixes the snapshot.
+        // The first read determines the state.
         if identify(&connection)? { Err(OpenError::NotALedger) } else { Ok(connection) }
     };
     let opened = Connection::open_with_flags(&place, flags).map_err(OpenError::from).and_then(read);

@@ -26,8 +26,9 @@ pub(super) const ENTRIES: u64 = 256;
 /// The level of compression. The highest one saves 4 % more and takes 50 times as long.
 const LEVEL: i32 = 1;
 
-/// The maximum length of the JSON of a block in bytes. Entries have at most a few thousand.
-const MOST_BYTES: u64 = 256 << 20;
+/// The maximum length of the JSON of a block in bytes. An entry has no more than a message of the
+/// protocol, 1 MiB, of which six bytes of JSON may stand for one.
+const MOST_BYTES: u64 = 2 << 30;
 
 const INSERT_ENTRY: &str = "INSERT INTO entry VALUES (?1, ?2, ?3)";
 const SELECT_ENTRY: &str = "SELECT number, body, sum FROM entry WHERE number = ?1";

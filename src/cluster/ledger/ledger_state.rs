@@ -117,10 +117,10 @@ impl LedgerState {
 
     /// Writes the units that were changed since the last snapshot.
     pub(super) fn write_changed(
-        &self,
+        &mut self,
         snapshot: &mut SnapshotWriter<'_>,
     ) -> Result<(), SnapshotError> {
-        self.jobs.values().try_for_each(|job| job.done.write_changed(snapshot))
+        self.jobs.values_mut().try_for_each(|job| job.done.write_changed(snapshot))
     }
 
     /// Continues with a snapshot in which all units are now.

@@ -1,4 +1,4 @@
-//! How the file of a ledger is found, identified and configured.
+//! Finding, identifying and configuring the file of a ledger.
 
 use std::fs;
 use std::io;
@@ -149,7 +149,7 @@ pub(super) fn enable_writes(connection: &Connection) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Switches to a write-ahead log, so that readers keep the snapshot with which they began.
+/// Switches to a write-ahead log, so that readers keep the state with which they began.
 fn enable_wal(connection: &Connection) -> Result<(), ReadError> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;

@@ -36,12 +36,17 @@ const MOST_IN_MEMORY: usize = (1 << 20) / PAGE as usize;
 /// The records of a page.
 type Records<R> = Box<[Option<R>]>;
 
+/// The checksum of a page in a file.
+type Sum = [u8; SUM];
+
 #[derive(Debug)]
 enum Page<R> {
     Loaded {
         records: Records<R>,
         /// True if it was changed since its turn to leave the memory last came.
         recent: bool,
+        /// The checksum of the page in the snapshot.
+        sum: Sum,
         /// True if the snapshot has other records, or no such page.
         changed: bool,
         /// Its place in the temporary file, if it has been there since the last snapshot.
@@ -50,13 +55,16 @@ enum Page<R> {
     Spilled {
         slot: u64,
         records: u16,
+        sum: Sum,
     },
     Saved {
         records: u16,
+        sum: Sum,
     },
 }
 
-/// A map from numbers to records. Its encoding lists its pages, which are in the snapshot.
+/// A map from numbers to records. Its encoding lists its pages, which are in the snapshot, with their
+/// checksums, so that no page of an earlier snapshot is taken for one of this.
 #[derive(Debug)]
 pub(in crate::cluster) struct PagedMap<R> {
     /// Its name in snapshots.
@@ -144,8 +152,8 @@ impl<R: Record> PagedMap<R> {
         }
     }
 
-    /// Returns the content of a page in a file.
-    fn encode(&self, number: u64, records: &[Option<R>]) -> Vec<u8> {
+    /// Returns the content of a page in a file, and its checksum, which is the end of it.
+    fn encode(&self, number: u64, records: &[Option<R>]) -> (Vec<u8>, Sum) {
         let mut bytes = vec![0; Self::PAGE_BYTES];
         let (content, sum) = bytes.split_at_mut(Self::PAGE_BYTES - SUM);
         for (record, bytes) in records.iter().zip(content.chunks_exact_mut(1 + R::BYTES)) {
@@ -154,45 +162,58 @@ impl<R: Record> PagedMap<R> {
                 record.encode(&mut bytes[1..]);
             }
         }
-        sum.copy_from_slice(&self.checksum(number, content));
-        bytes
+        let checksum = self.checksum(number, content);
+        sum.copy_from_slice(&checksum);
+        (bytes, checksum)
     }
 
-    fn checksum(&self, number: u64, content: &[u8]) -> [u8; SUM] {
+    fn checksum(&self, number: u64, content: &[u8]) -> Sum {
         checksum(&format!("{} {number}", self.name), content)
     }
 
-    fn decode(&self, number: u64, bytes: &[u8]) -> Result<Records<R>, SnapshotError> {
+    fn decode(
+        &self,
+        number: u64,
+        bytes: &[u8],
+        expected: Sum,
+    ) -> Result<Records<R>, SnapshotError> {
         let damaged = || SnapshotError::Damaged(format!("page {number} of {}", self.name));
         let content = bytes.len().checked_sub(SUM).ok_or_else(damaged)?;
         let (content, sum) = bytes.split_at(content);
-        if bytes.len() != Self::PAGE_BYTES || *sum != self.checksum(number, content) {
+        let is_sound = *sum == expected && self.checksum(number, content) == expected;
+        if bytes.len() != Self::PAGE_BYTES || !is_sound {
             return Err(damaged());
         }
         let record = |bytes: &[u8]| (bytes[0] == 1).then(|| R::decode(&bytes[1..]));
         Ok(content.chunks_exact(1 + R::BYTES).map(record).collect())
     }
 
-    fn read_from_file(&self, number: u64, slot: u64) -> Result<Records<R>, SnapshotError> {
-        self.decode(number, &self.file.read(slot, Self::PAGE_BYTES)?)
+    fn read_from_file(
+        &self,
+        number: u64,
+        slot: u64,
+        sum: Sum,
+    ) -> Result<Records<R>, SnapshotError> {
+        self.decode(number, &self.file.read(slot, Self::PAGE_BYTES)?, sum)
     }
 
-    fn read_from_snapshot(&self, number: u64) -> Result<Records<R>, SnapshotError> {
+    fn read_from_snapshot(&self, number: u64, sum: Sum) -> Result<Records<R>, SnapshotError> {
         let missing = || SnapshotError::Damaged(format!("the file with page {number}"));
         let snapshot = self.snapshot.as_ref().ok_or_else(missing)?;
-        self.decode(number, &snapshot.page(&self.name, number)?)
+        self.decode(number, &snapshot.page(&self.name, number)?, sum)
     }
 
-    /// Reads a page that is not in memory.
+    /// Reads a page that is not in memory, and that has this checksum, from its slot in the temporary
+    /// file or from the snapshot.
     ///
     /// # Panics
     /// Panics if the page cannot be read back as it was written: the disk is faulty, and without
     /// the page no result can be validated. The coordinator then ends. Its ledger has everything,
     /// from which the next one reads it, because the snapshot is removed.
-    fn read(&self, number: u64, slot: Option<u64>) -> Records<R> {
+    fn read(&self, number: u64, slot: Option<u64>, sum: Sum) -> Records<R> {
         let read = match slot {
-            Some(slot) => self.read_from_file(number, slot),
-            None => self.read_from_snapshot(number),
+            Some(slot) => self.read_from_file(number, slot, sum),
+            None => self.read_from_snapshot(number, sum),
         };
         match read {
             Ok(records) => records,
@@ -206,12 +227,20 @@ impl<R: Record> PagedMap<R> {
         }
     }
 
+    /// Returns the records of a page that is not in memory; `None` if it is there.
+    fn read_page(&self, number: u64, page: &Page<R>) -> Option<Records<R>> {
+        match page {
+            Page::Loaded { .. } => None,
+            Page::Spilled { slot, sum, .. } => Some(self.read(number, Some(*slot), *sum)),
+            Page::Saved { sum, .. } => Some(self.read(number, None, *sum)),
+        }
+    }
+
     pub(in crate::cluster) fn get(&self, number: u64) -> Option<R> {
-        let (page, at) = place(number);
-        match self.pages.get(&page)? {
+        let (number, at) = place(number);
+        match self.pages.get(&number)? {
             Page::Loaded { records, .. } => records[at],
-            Page::Spilled { slot, .. } => self.read(page, Some(*slot))[at],
-            Page::Saved { .. } => self.read(page, None)[at],
+            page => self.read_page(number, page)?[at],
         }
     }
 
@@ -223,13 +252,12 @@ impl<R: Record> PagedMap<R> {
         let mut read: Option<(u64, Records<R>)> = None;
         numbers.filter_map(move |number| {
             let (page, at) = place(number);
-            let slot = match self.pages.get(&page)? {
+            match self.pages.get(&page)? {
                 Page::Loaded { records, .. } => return Some((number, records[at]?)),
-                Page::Spilled { slot, .. } => Some(*slot),
-                Page::Saved { .. } => None,
-            };
-            if read.as_ref().is_none_or(|(known, _)| *known != page) {
-                read = Some((page, self.read(page, slot)));
+                found if read.as_ref().is_none_or(|(known, _)| *known != page) => {
+                    read = Some((page, self.read_page(page, found)?));
+                }
+                _ => {}
             }
             Some((number, read.as_ref()?.1[at]?))
         })
@@ -237,28 +265,30 @@ impl<R: Record> PagedMap<R> {
 
     /// Sets or removes the record of a number. Returns the one before.
     pub(in crate::cluster) fn set(&mut self, number: u64, record: Option<R>) -> Option<R> {
-        let (page, at) = place(number);
-        let slot = match self.pages.get(&page) {
+        let (number, at) = place(number);
+        let known = self.pages.get(&number);
+        let slot = match known {
             Some(Page::Spilled { slot, .. }) => Some(*slot),
             _ => None,
         };
-        let records = match self.pages.get(&page) {
-            Some(Page::Loaded { .. }) => None,
-            Some(_) => Some(self.read(page, slot)),
+        let records = match known {
+            Some(page) => self.read_page(number, page),
             None => Some(vec![None; PAGE as usize].into_boxed_slice()),
         };
-        let moved = records.is_some();
+        let is_loaded = records.is_some();
         if let Some(records) = records {
-            let in_memory = Page::Loaded { records, recent: true, changed: true, slot };
-            self.pages.insert(page, in_memory);
-            self.in_memory.push_back(page);
+            let page =
+                Page::Loaded { records, recent: true, sum: Sum::default(), changed: true, slot };
+            self.pages.insert(number, page);
+            self.in_memory.push_back(number);
         }
-        let Some(Page::Loaded { records, recent, changed, .. }) = self.pages.get_mut(&page) else {
+        let Some(Page::Loaded { records, recent, changed, .. }) = self.pages.get_mut(&number)
+        else {
             return None;
         };
         (*recent, *changed) = (true, true);
         let before = std::mem::replace(&mut records[at], record);
-        if moved {
+        if is_loaded {
             self.leave_memory();
         }
         before
@@ -275,15 +305,16 @@ impl<R: Record> PagedMap<R> {
                 self.in_memory.push_back(number);
                 continue;
             }
-            let Some(Page::Loaded { records, changed, slot, .. }) = self.pages.get(&number) else {
+            let Some(Page::Loaded { records, sum, changed, slot, .. }) = self.pages.get(&number)
+            else {
                 continue;
             };
             let left = if *changed {
-                let (slot, bytes) = (*slot, self.encode(number, records));
-                let written = self.file.write(self.folder.as_ref(), slot, &bytes);
-                written.map(|slot| Page::Spilled { slot, records: count(records) })
+                let (bytes, sum) = self.encode(number, records);
+                let written = self.file.write(self.folder.as_ref(), *slot, &bytes);
+                written.map(|slot| Page::Spilled { slot, records: count(records), sum })
             } else {
-                Ok(Page::Saved { records: count(records) })
+                Ok(Page::Saved { records: count(records), sum: *sum })
             };
             match left {
                 Ok(page) => drop(self.pages.insert(number, page)),
@@ -300,33 +331,41 @@ impl<R: Record> PagedMap<R> {
         self.pages.iter().flat_map(|(&number, page)| {
             let records = match page {
                 Page::Loaded { records, .. } => records.clone(),
-                Page::Spilled { records: 0, .. } | Page::Saved { records: 0 } => Box::default(),
-                Page::Spilled { slot, .. } => self.read(number, Some(*slot)),
-                Page::Saved { .. } => self.read(number, None),
+                Page::Spilled { records: 0, .. } | Page::Saved { records: 0, .. } => Box::default(),
+                page => self.read_page(number, page).unwrap_or_default(),
             };
             let numbers = number * PAGE..;
             numbers.zip(records).filter_map(|(number, record)| Some((number, record?)))
         })
     }
 
-    /// Writes the pages that were changed since the last snapshot.
+    /// Writes the pages that were changed since the last snapshot. The encoding of the map may be
+    /// written after that, before the next change.
     ///
     /// # Errors
     /// Returns an error if a page cannot be read or written.
     pub(in crate::cluster) fn write_changed(
-        &self,
+        &mut self,
         snapshot: &mut SnapshotWriter<'_>,
     ) -> Result<(), SnapshotError> {
+        let mut sums = Vec::new();
         for (&number, page) in &self.pages {
             match page {
                 Page::Loaded { records, changed: true, .. } => {
-                    snapshot.page(&self.name, number, &self.encode(number, records))?;
+                    let (bytes, sum) = self.encode(number, records);
+                    snapshot.page(&self.name, number, &bytes)?;
+                    sums.push((number, sum));
                 }
-                Page::Spilled { slot, .. } => {
-                    let records = self.read_from_file(number, *slot)?;
-                    snapshot.page(&self.name, number, &self.encode(number, &records))?;
+                Page::Spilled { slot, sum, .. } => {
+                    let records = self.read_from_file(number, *slot, *sum)?;
+                    snapshot.page(&self.name, number, &self.encode(number, &records).0)?;
                 }
                 Page::Loaded { .. } | Page::Saved { .. } => {}
+            }
+        }
+        for (number, new) in sums {
+            if let Some(Page::Loaded { sum, .. }) = self.pages.get_mut(&number) {
+                *sum = new;
             }
         }
         Ok(())
@@ -335,9 +374,11 @@ impl<R: Record> PagedMap<R> {
     /// Continues with a snapshot in which all pages are now. Gives up the temporary file.
     pub(in crate::cluster) fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
         for page in self.pages.values_mut() {
-            match page {
-                Page::Loaded { changed, slot, .. } => (*changed, *slot) = (false, None),
-                Page::Spilled { records, .. } => *page = Page::Saved { records: *records },
+            match *page {
+                Page::Loaded { ref mut changed, ref mut slot, .. } => {
+                    (*changed, *slot) = (false, None);
+                }
+                Page::Spilled { records, sum, .. } => *page = Page::Saved { records, sum },
                 Page::Saved { .. } => {}
             }
         }
@@ -353,21 +394,29 @@ impl<R: Record> PagedMap<R> {
 
 impl<R> Serialize for PagedMap<R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let records = |page: &Page<R>| match page {
-            Page::Loaded { records, .. } => count(records),
-            Page::Spilled { records, .. } | Page::Saved { records } => *records,
+        let of_page = |page: &Page<R>| match page {
+            Page::Loaded { records, sum, .. } => (count(records), *sum),
+            Page::Spilled { records, sum, .. } | Page::Saved { records, sum } => (*records, *sum),
         };
-        let pages: Vec<(u64, u16)> =
-            self.pages.iter().map(|(number, page)| (*number, records(page))).collect();
+        let pages: Vec<(u64, u16, u64)> = self
+            .pages
+            .iter()
+            .map(|(&number, page)| {
+                let (records, sum) = of_page(page);
+                (number, records, u64::from_be_bytes(sum))
+            })
+            .collect();
         (&self.name, pages).serialize(to)
     }
 }
 
 impl<'de, R: Record> Deserialize<'de> for PagedMap<R> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let (name, pages) = <(String, Vec<(u64, u16)>)>::deserialize(from)?;
-        let pages = pages.into_iter().map(|(number, records)| (number, Page::Saved { records }));
-        Ok(Self { pages: pages.collect(), ..Self::new(name, None) })
+        let (name, pages) = <(String, Vec<(u64, u16, u64)>)>::deserialize(from)?;
+        let saved = |(number, records, sum): (u64, u16, u64)| {
+            (number, Page::Saved { records, sum: sum.to_be_bytes() })
+        };
+        Ok(Self { pages: pages.into_iter().map(saved).collect(), ..Self::new(name, None) })
     }
 }
 

@@ -121,6 +121,9 @@ impl SnapshotFile {
 
     fn with_connection(path: &Path, connection: Connection) -> Result<Self, SnapshotError> {
         connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        // On macOS a plain sync stops at the drive's cache.
+        connection.pragma_update(None, "fullfsync", true)?;
         // KiB.
         connection.pragma_update(None, "cache_size", -4096)?;
         Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })

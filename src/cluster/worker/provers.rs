@@ -88,7 +88,7 @@ impl Drop for Provers {
     }
 }
 
-/// A snapshot of the tasks that are held and the answers that are not submitted.
+/// A copy of the tasks that are held and the answers that are not submitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HeldTasks {
     pub(super) tasks: Vec<u64>,

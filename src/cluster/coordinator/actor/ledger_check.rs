@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::CampaignActor;
 use crate::cluster::ledger::{self, CheckReport, LedgerError};
 
-/// Starts a thread that checks the ledger at `path` and reports the outcome. It reads a copy of the
-/// ledger's state at the start of the check, so it hinders nobody.
+/// Starts a thread that checks the ledger at `path`, in its state at the start of the check, and reports
+/// the outcome. The coordinator writes meanwhile.
 ///
 /// # Errors
 /// Returns an error if the thread cannot be spawned.
@@ -27,7 +27,7 @@ impl CampaignActor {
             Ok(CheckReport { sound: true, entries, .. }) => self.observers.ledger_sound(entries),
             Ok(CheckReport { findings, .. }) => {
                 let finding = findings.into_iter().next().unwrap_or_default();
-                self.remove_snapshot();
+                self.abandon_snapshots();
                 self.observers.ledger_failed(self.ledger.refuse(&finding));
             }
             Err(error) => self.observers.ledger_unchecked(&error),

@@ -1,7 +1,9 @@
 //! The changes that an entry of the ledger makes, when it was just written and when the ledger is
 //! read, and the snapshots from which the next start continues.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::super::event_log::OperatorEvent;
 use super::super::job_info;
@@ -28,23 +30,35 @@ impl CampaignActor {
         }
     }
 
-    /// Opens the ledger and replaces the campaign by the one there: from the snapshot, if there is
-    /// one, and the entries after it, or else from all entries.
-    pub(super) fn reopen(&mut self) -> Result<(), LedgerError> {
-        self.snapshot = None;
-        match snapshot::open(self.ledger.snapshot_path()) {
-            Ok(None) => {}
-            Ok(Some(snapshot)) => match self.reopen_with(&snapshot) {
-                Ok(()) => return Ok(()),
-                Err(error) => self.observers.snapshot_refused(&error),
-            },
-            Err(error) => self.observers.snapshot_refused(&error),
+    /// Opens the ledger at the start and replaces the campaign by the one there: from the snapshot, if
+    /// there is one, and the entries after it, or else from all entries.
+    pub(super) fn resume(&mut self) -> Result<(), LedgerError> {
+        let snapshot = snapshot::open(self.ledger.snapshot_path(), &self.settings);
+        // A damaged page may be noticed only when it is read.
+        let resumed = match snapshot {
+            Ok(Some(snapshot)) => {
+                std::panic::catch_unwind(AssertUnwindSafe(|| self.resume_with(&snapshot)))
+                    .map_err(|_| "it is damaged".to_owned())
+                    .and_then(|resumed| resumed.map_err(|error| error.to_string()))
+            }
+            Ok(None) => return self.reopen(),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = resumed {
+            self.observers.snapshot_refused(&why);
+            return self.reopen();
         }
+        Ok(())
+    }
+
+    /// Opens the ledger and reads all of it, at the start or after an error.
+    pub(super) fn reopen(&mut self) -> Result<(), LedgerError> {
+        (self.snapshot, self.has_abandoned_snapshots) = (None, false);
         let file = self.ledger.open()?;
         self.load(file)
     }
 
-    fn reopen_with(&mut self, snapshot: &Arc<SnapshotFile>) -> Result<(), LedgerError> {
+    fn resume_with(&mut self, snapshot: &Arc<SnapshotFile>) -> Result<(), LedgerError> {
         let file = self.ledger.open_with(snapshot)?;
         let unreadable = |source| self.ledger.unreadable_snapshot(source);
         let opened_ms = now_ms();
@@ -102,7 +116,7 @@ impl CampaignActor {
     }
 
     /// Checks that a job has the same total in the campaign and in the ledger, which add up the
-    /// results independently. If not, the next start reads all entries again.
+    /// results independently.
     ///
     /// # Errors
     /// Returns an error if the totals differ.
@@ -110,7 +124,6 @@ impl CampaignActor {
         let record = self.ledger.file().and_then(|file| file.job(&job));
         match record {
             Some(record) if !agrees(&self.campaign, &record) => {
-                self.remove_snapshot();
                 Err(self.ledger.unequal_totals(job))
             }
             _ => Ok(()),
@@ -121,17 +134,28 @@ impl CampaignActor {
     pub(super) fn write_snapshot(&mut self, after: u64) {
         let Some(file) = self.ledger.file() else { return };
         let entries = file.entries();
-        if entries - self.snapshot_entries < after.max(1) || file.is_read_only() {
+        if entries.saturating_sub(self.snapshot_entries) < after.max(1)
+            || file.is_read_only()
+            || self.ledger.is_refused()
+            || self.has_abandoned_snapshots
+        {
             return;
         }
         // If it fails, it is tried again after as many entries.
         self.snapshot_entries = entries;
-        if file.jobs().any(|record| !agrees(&self.campaign, &record)) {
-            return self.remove_snapshot();
+        let unequal = file.jobs().find(|record| !agrees(&self.campaign, record));
+        if let Some(record) = unequal {
+            self.abandon_snapshots();
+            let error = self.ledger.unequal_totals(record.submission.job);
+            self.report_failure(&error);
+            return;
         }
+        let began = Instant::now();
         if let Err(error) = self.replace_snapshot() {
             self.observers.snapshot_failed(&error);
         }
+        // The syncs that would have renewed leases are waiting.
+        self.clock.leave_out(began.elapsed());
     }
 
     /// Writes a last snapshot, if that saves time at the next start.
@@ -149,13 +173,15 @@ impl CampaignActor {
         let Self { jobs, timelines, contributions, past, .. } = self;
         let Some(file) = self.ledger.file_mut() else { return Ok(()) };
         let shown = Shown { jobs, timelines, contributions, past };
-        snapshot::replace(&snapshot, file, &mut self.campaign, &shown)?;
+        snapshot::replace(&snapshot, file, &mut self.campaign, (&shown, &self.settings))?;
         self.snapshot = Some(snapshot);
         Ok(())
     }
 
-    /// Removes the snapshot, so that the next start reads all entries.
-    pub(super) fn remove_snapshot(&self) {
+    /// Removes the snapshot, so that the next start reads all entries, and writes none until then: the
+    /// unchanged pages of a snapshot are only in its file.
+    pub(super) fn abandon_snapshots(&mut self) {
+        self.has_abandoned_snapshots = true;
         if let Err(error) = SnapshotFile::remove(self.ledger.snapshot_path()) {
             self.observers.snapshot_failed(&error);
         }

@@ -157,7 +157,7 @@ fn a_page_that_was_damaged_in_the_file_is_not_believed() {
 fn a_snapshot_with_a_damaged_page_is_removed_and_not_believed() {
     let (snapshot, mut paged) = (TestSnapshot::new(), three_pages());
     snapshot.save(&mut paged);
-    let mut page = paged.encode(0, &paged.read(0, None));
+    let mut page = snapshot.file.page("test", 0).expect("it is there");
     page[3] ^= 1;
     let damage = |writer: &mut SnapshotWriter<'_>| writer.page("test", 0, &page);
     snapshot.file.replace(damage).expect("it can be written");
@@ -166,4 +166,25 @@ fn a_snapshot_with_a_damaged_page_is_removed_and_not_believed() {
     assert!(!snapshot.folder.path().join("snapshot").exists());
     // The other pages can still be read, until the coordinator ends.
     assert_eq!(paged.get(PAGE), Some(7));
+}
+
+#[test]
+#[should_panic(expected = "page 0 of test is missing or damaged")]
+fn a_page_of_an_earlier_snapshot_is_not_believed() {
+    let (snapshot, mut paged) = (TestSnapshot::new(), three_pages());
+    snapshot.save(&mut paged);
+    let earlier = snapshot.file.page("test", 0).expect("it is there");
+    paged.set(0, Some(8));
+    snapshot.save(&mut paged);
+    // As if the journal of SQLite had been lost.
+    let put_back = |writer: &mut SnapshotWriter<'_>| {
+        writer.page("test", 0, &earlier)?;
+        writer.state("map", &paged)
+    };
+    snapshot.file.replace(put_back).expect("it can be written");
+    let paged: PagedMap<u32> = {
+        let mut again = snapshot;
+        again.restore(1)
+    };
+    paged.get(0);
 }
