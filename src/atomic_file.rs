@@ -49,6 +49,14 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(no_text)
 }
 
+/// Returns the path of a file beside another one, which has the same name with an ending.
+#[cfg(feature = "cluster")]
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());

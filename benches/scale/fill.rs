@@ -29,6 +29,22 @@ fn volunteer(unit: u64, what: u64) -> String {
     format!("volunteer-{:07}", (VOLUNTEERS as f64).powf(share) as u64 * 2 + what)
 }
 
+/// Returns the event of a unit that the volunteer of unit `of` has counted.
+fn counted(unit: UnitId, of: u64) -> CampaignEvent {
+    let (tally, _) = tally_of(&correct_sums(unit.unit));
+    let worker = volunteer(of, 0);
+    CampaignEvent::UnitDone {
+        unit,
+        tally,
+        source: source(&worker, &worker),
+        attempt: 1,
+        elapsed_s: 1000.0,
+        checks: Some(CheckPlan { peer: Some(Depth::Full), audit: None }),
+        sub_sums: Vec::new(),
+        signature: None,
+    }
+}
+
 /// Writes two snapshots, the second one after some more events, and restarts from it in another
 /// process.
 fn restart(campaign: &mut Campaign, path: &Path, job: &Job, units: u64) {
@@ -48,18 +64,7 @@ fn restart(campaign: &mut Campaign, path: &Path, job: &Job, units: u64) {
         for number in 0..units.min(50_000) {
             campaign
                 .apply(&CampaignEvent::UnitVoided { unit: unit(number), reason: String::new() });
-            let (tally, _) = tally_of(&correct_sums(units - 1 - number));
-            let worker = volunteer(number, 0);
-            campaign.apply(&CampaignEvent::UnitDone {
-                unit: unit(number),
-                tally,
-                source: source(&worker, &worker),
-                attempt: 1,
-                elapsed_s: 1000.0,
-                checks: Some(CheckPlan { peer: Some(Depth::Full), audit: None }),
-                sub_sums: Vec::new(),
-                signature: None,
-            });
+            campaign.apply(&counted(unit(number), number));
         }
     }
     elsewhere("restore", path);
@@ -99,18 +104,8 @@ pub(crate) fn fill(units: u64, folder: Option<PathBuf>) {
     let mut pending = VecDeque::new();
     for unit in 0..units {
         let id = UnitId { job: job.hash(), unit };
+        campaign.apply(&counted(id, unit));
         let (tally, _) = tally_of(&correct_sums(unit));
-        let worker = volunteer(unit, 0);
-        campaign.apply(&CampaignEvent::UnitDone {
-            unit: id,
-            tally,
-            source: source(&worker, &worker),
-            attempt: 1,
-            elapsed_s: 1000.0,
-            checks: Some(CheckPlan { peer: Some(Depth::Full), audit: None }),
-            sub_sums: Vec::new(),
-            signature: None,
-        });
         pending.push_back((id, tally));
         if (unit + 1).is_multiple_of(units / 10) {
             println!(

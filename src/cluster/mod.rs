@@ -4,7 +4,7 @@
 //! | layer | modules |
 //! |---|---|
 //! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
-//! | 0 | [`storage`]: maps that are too large for memory, and snapshots |
+//! | 1 | [`storage`]: maps that are too large for memory, and snapshots |
 //! | 3 | [`campaign`]: events, leases, validation, checks, reputation: without clock or network; [`auth`]: certificates, tokens, roles |
 //! | 4 | [`ledger`]: the durable record of all events; [`protocol`]: the messages of `proto/` and the channels that carry them |
 //! | 5 | [`coordinator`], [`worker`], [`dashboard`], [`join`], [`publish`]: transparency logs of jobs |

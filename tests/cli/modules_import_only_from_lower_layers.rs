@@ -11,7 +11,7 @@ const LAYERS: [(&str, u32); 32] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
-    ("cluster::storage", 0),
+    ("cluster::storage", 1),
     ("symmetry", 1),
     ("oeis", 1),
     ("proof", 1),

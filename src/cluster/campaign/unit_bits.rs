@@ -73,8 +73,7 @@ fn words_as_bytes<S: Serializer>(words: &[u64], to: S) -> Result<S::Ok, S::Error
 
 fn words_of_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
     let bytes = deserialize_bytes(from)?;
-    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    Ok(bytes.chunks(8).map(word).collect())
+    Ok(bytes.as_chunks().0.iter().copied().map(u64::from_be_bytes).collect())
 }
 
 impl UnitSet {

@@ -3,6 +3,7 @@
 mod ledger_check;
 mod replay;
 mod requests;
+mod snapshots;
 
 use std::collections::HashSet;
 use std::sync::Arc;

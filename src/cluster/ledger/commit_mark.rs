@@ -44,9 +44,7 @@ impl CommitMark {
 
 /// Returns the path of the mark of the ledger at `path`.
 pub(super) fn mark_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    atomic_file::beside(path, ".lock")
 }
 
 /// Reads the mark of the ledger at `path`. Returns `None` if there is no readable one.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::commit_mark::CommitMark;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
 use super::schema;
+use crate::atomic_file::beside;
 
 /// Time to wait for a reader that is about to finish.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,9 +31,7 @@ pub(super) fn canonical_path(path: &Path) -> io::Result<PathBuf> {
 
 /// Returns the path of SQLite's write-ahead log.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
+    beside(path, "-wal")
 }
 
 /// Returns whether the ledger at `path` has yet to be created. An empty file is rejected unless its

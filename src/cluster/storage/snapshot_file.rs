@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::atomic_file::beside;
+
 /// Identifies snapshots among SQLite files: "nqSN".
 const APPLICATION: i64 = 0x6e71_534e;
 /// Must be increased when the tables change.
@@ -60,13 +62,6 @@ pub enum SnapshotError {
 pub struct SnapshotFile {
     path: PathBuf,
     connection: Mutex<Connection>,
-}
-
-/// Returns the path of SQLite's rollback journal.
-fn journal(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-journal");
-    name.into()
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -135,7 +130,8 @@ impl SnapshotFile {
     /// Returns an error if it cannot be removed.
     pub fn remove(path: &Path) -> Result<(), SnapshotError> {
         remove(path)?;
-        Ok(remove(&journal(path))?)
+        // SQLite's rollback journal.
+        Ok(remove(&beside(path, "-journal"))?)
     }
 
     /// Removes this file, so that it is not read again. It can still be read from here.
