@@ -21,7 +21,10 @@ use crate::volunteer::{Counting, DAY_MS, Volunteer};
 pub(crate) const SUB_RANGES: u32 = 4;
 
 /// The time between two ticks. A real coordinator ticks every second.
-const TICK_MS: u64 = 600_000;
+const TICK_MS: u64 = 3_600_000;
+
+/// The time between two looks for a task of the arbiter.
+const ARBITER_MS: u64 = 600_000;
 
 /// The time after which an idle volunteer syncs again.
 const IDLE_MS: u64 = 3_600_000;
@@ -318,7 +321,6 @@ impl World {
         let (campaign, now_ms) = (&mut self.campaign, self.now_ms);
         let events = self.ticks.time(|| campaign.tick(now_ms));
         self.record(events);
-        self.run_arbiter();
     }
 
     /// Runs until the job is finished, and prints the figures. Returns the path of the ledger, if
@@ -330,13 +332,16 @@ impl World {
         );
         let before_mib = memory_mib("VmRSS").unwrap_or_default();
         let began = Instant::now();
-        let (mut next_tick_ms, mut next_line_ms) = (0, 0);
+        let (mut next_arbiter_ms, mut next_line_ms) = (0, 0);
         while self.campaign.state(&self.job) != Some(JobState::Finished) {
             let Some(Reverse((at_ms, at))) = self.events.pop() else { break };
-            while next_tick_ms <= at_ms {
-                self.now_ms = next_tick_ms;
-                self.tick();
-                next_tick_ms += TICK_MS;
+            while next_arbiter_ms <= at_ms {
+                self.now_ms = next_arbiter_ms;
+                if next_arbiter_ms.is_multiple_of(TICK_MS) {
+                    self.tick();
+                }
+                self.run_arbiter();
+                next_arbiter_ms += ARBITER_MS;
             }
             self.now_ms = at_ms;
             self.act(at);

@@ -328,18 +328,17 @@ impl Campaign {
         }
         let usual = self.lease_units(request, hash);
         let mut most: Option<(u64, u64, f64)> = None;
-        for (attempt, lease) in self.leases.iter() {
-            if lease.job != hash || lease.mirrored || lease.copy || lease.worker == request.worker {
+        for (attempt, lease) in self.leases.with_unstarted() {
+            if lease.job != hash || lease.copy || lease.worker == request.worker {
                 continue;
             }
-            let seen_ms = self.workers.get(&lease.worker)?.seen_ms;
+            let holder = self.workers.get(&lease.worker)?;
             // Its progress is unknown until its next sync.
-            if seen_ms <= lease.granted_ms {
+            if holder.seen_ms <= lease.granted_ms {
                 continue;
             }
-            let since_s = now_ms.saturating_sub(seen_ms) as f64 / 1000.0;
-            let rate =
-                self.workers.get(&lease.worker).and_then(|w| w.units_per_s.get(&hash).copied());
+            let since_s = now_ms.saturating_sub(holder.seen_ms) as f64 / 1000.0;
+            let rate = holder.units_per_s.get(&hash).copied();
             let begun = (rate.unwrap_or(0.0) * since_s) as u64;
             let left = lease.unstarted.saturating_sub(begun).min(lease.len());
             let left_s = left as f64 / rate.unwrap_or(1.0).max(1e-9);

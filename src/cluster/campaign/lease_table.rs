@@ -16,6 +16,10 @@ pub(super) struct LeaseTable {
     of_worker: HashMap<WorkerName, BTreeSet<u64>>,
     /// Leases of first counts: job, first unit and number.
     by_start: BTreeSet<(JobHash, u64, u64)>,
+    /// All leases: deadline in ms, and number.
+    by_deadline: BTreeSet<(u64, u64)>,
+    /// Leases of first counts with units that are not started.
+    with_unstarted: BTreeSet<u64>,
     /// The most units that any lease of a first count has had.
     longest: u64,
     /// Units leased to each owner for first counts.
@@ -29,8 +33,24 @@ impl LeaseTable {
     }
 
     /// Returns all leases with their numbers, in the order of the numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Lease)> {
+    #[cfg(test)]
+    fn iter(&self) -> impl Iterator<Item = (u64, &Lease)> {
         self.leases.iter().map(|(&attempt, lease)| (attempt, lease))
+    }
+
+    /// Returns the numbers of the leases whose deadline is at `now_ms` or before, in their order.
+    pub(super) fn expired(&self, now_ms: u64) -> Vec<u64> {
+        let expired = self.by_deadline.range(..=(now_ms, u64::MAX));
+        let mut attempts: Vec<u64> = expired.map(|(_, attempt)| *attempt).collect();
+        attempts.sort_unstable();
+        attempts
+    }
+
+    /// Returns the leases of first counts that have units that are not started, with their numbers,
+    /// in the order of the numbers.
+    pub(super) fn with_unstarted(&self) -> impl Iterator<Item = (u64, &Lease)> {
+        let attempts = self.with_unstarted.iter();
+        attempts.filter_map(|&attempt| Some((attempt, self.leases.get(&attempt)?)))
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &Lease> {
@@ -78,11 +98,15 @@ impl LeaseTable {
             self.longest = self.longest.max(lease.len());
             self.count(&lease, |units| *units += lease.len());
         }
+        self.by_deadline.insert((lease.deadline_ms, attempt));
         self.leases.insert(attempt, lease);
+        self.index_unstarted(attempt);
     }
 
     pub(super) fn remove(&mut self, attempt: u64) -> Option<Lease> {
         let lease = self.leases.remove(&attempt)?;
+        self.with_unstarted.remove(&attempt);
+        self.by_deadline.remove(&(lease.deadline_ms, attempt));
         if let Some(attempts) = self.of_worker.get_mut(&lease.worker) {
             attempts.remove(&attempt);
             if attempts.is_empty() {
@@ -100,8 +124,11 @@ impl LeaseTable {
     /// not started. Returns false if there is no such lease.
     pub(super) fn renew(&mut self, attempt: u64, deadline_ms: u64, unstarted: u64) -> bool {
         let Some(lease) = self.leases.get_mut(&attempt) else { return false };
+        self.by_deadline.remove(&(lease.deadline_ms, attempt));
+        self.by_deadline.insert((deadline_ms, attempt));
         lease.deadline_ms = deadline_ms;
         lease.unstarted = unstarted.min(lease.len());
+        self.index_unstarted(attempt);
         true
     }
 
@@ -114,6 +141,17 @@ impl LeaseTable {
         lease.unstarted = lease.unstarted.saturating_sub(unstarted);
         let lease = lease.clone();
         self.count(&lease, |units| *units -= removed);
+        self.index_unstarted(attempt);
+    }
+
+    /// Brings the index of leases with units that are not started up to date with one lease.
+    fn index_unstarted(&mut self, attempt: u64) {
+        let lease = self.leases.get(&attempt);
+        if lease.is_some_and(|lease| !lease.mirrored && lease.unstarted > 0) {
+            self.with_unstarted.insert(attempt);
+        } else {
+            self.with_unstarted.remove(&attempt);
+        }
     }
 
     /// Changes the number of leased units of the owner of a lease.
@@ -182,6 +220,11 @@ mod tests {
                     prop_assert_eq!(&found, &table.attempts_of(&name));
                 }
                 let counted = || table.values().filter(|lease| !lease.mirrored);
+                let found: Vec<u64> = table.with_unstarted().map(|(at, _)| at).collect();
+                let all = table.iter().filter(|(_, l)| !l.mirrored && l.unstarted > 0);
+                prop_assert_eq!(found, all.map(|(at, _)| at).collect::<Vec<_>>());
+                let all = table.iter().filter(|(_, lease)| lease.deadline_ms <= start);
+                prop_assert_eq!(table.expired(start), all.map(|(at, _)| at).collect::<Vec<_>>());
                 for owner in 0..3 {
                     let all: u64 = counted().filter(|l| l.owner == owner).map(Lease::len).sum();
                     prop_assert_eq!(table.units_of(owner), all);

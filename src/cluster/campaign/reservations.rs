@@ -106,22 +106,12 @@ impl Campaign {
             if candidates.all.is_empty() {
                 continue;
             }
-            let from = job.checks.cursor;
-            let unreserved = &job.checks.unreserved;
-            let units: Vec<u64> = unreserved
-                .range(from..)
-                .chain(unreserved.range(..from))
-                .copied()
-                .take(MOST_DRAWN.max(candidates.all.len() / 16))
-                .collect();
-            let next = units.last().map_or(0, |last| last + 1);
-            for unit in units {
+            let most = MOST_DRAWN.max(candidates.all.len() / 16);
+            let job = self.jobs.get_mut(&hash);
+            for unit in job.map(|job| job.checks.take_undrawn(most)).unwrap_or_default() {
                 if let Some(worker) = self.draw_checker(hash, unit, &candidates) {
                     self.reserve(hash, unit, worker, now_ms);
                 }
-            }
-            if let Some(job) = self.jobs.get_mut(&hash) {
-                job.checks.cursor = next;
             }
         }
     }
@@ -252,7 +242,7 @@ impl Campaign {
             check.missed = Some(worker);
             check.misses += 1;
         }
-        job.checks.unreserved.insert(unit);
+        job.checks.insert_unreserved(unit);
     }
 
     /// Removes a check that was made or is no longer needed.
@@ -266,9 +256,8 @@ impl Campaign {
         }
     }
 
-    /// Ends the reservations that have expired, and those of workers that have not synced for
-    /// the lifetime of a lease.
-    pub(super) fn expire_reservations(&mut self, now_ms: u64) {
+    /// Ends the reservations of workers that have not synced for the lifetime of a lease.
+    pub(super) fn end_reservations_of_silent_workers(&mut self, now_ms: u64) {
         let is_alive = |name: &WorkerName| {
             let worker = self.workers.get(name);
             worker.is_some_and(|worker| self.is_alive(name, worker, now_ms))
@@ -280,6 +269,10 @@ impl Campaign {
             .map(|(name, _)| name.clone())
             .collect();
         gone.iter().for_each(|worker| self.end_reservations_of(worker));
+    }
+
+    /// Ends the reservations that have expired.
+    pub(super) fn expire_reservations(&mut self, now_ms: u64) {
         while let Some(&(until_ms, hash, unit)) = self.reservation_ends.first()
             && until_ms <= now_ms
         {
