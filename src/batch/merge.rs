@@ -13,7 +13,7 @@ use crate::kernel::{KernelError, KernelKind, count_parts};
 use crate::tally::{Tally, TallyError};
 
 /// The file extension of a completely counted part.
-const DONE: &str = "run";
+pub(super) const DONE: &str = "run";
 
 /// Returns the path of the result of part `index` of a plan, in a folder of results.
 pub fn result_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {

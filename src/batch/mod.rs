@@ -6,13 +6,22 @@
 //! restarted task continues. Only units in such files are added, each once, and a total needs all
 //! of them.
 //!
+//! The files of all parts are in a directory that all tasks share, or in object storage.
+//!
 //! Whoever counts a part may sign its units. The merged results are then a ledger like that of a
 //! coordinator, which is shown, checked and published by the same code.
 
 #[cfg(feature = "cluster")]
 mod ledger;
 mod merge;
+#[cfg(all(feature = "cluster", not(feature = "object-store")))]
+#[path = "no_object_storage.rs"]
+mod object_storage;
+#[cfg(feature = "object-store")]
+mod object_storage;
 mod plan_file;
+#[cfg(feature = "cluster")]
+mod result_files;
 mod scripts;
 #[cfg(feature = "cluster")]
 mod signatures;
@@ -23,6 +32,8 @@ pub use merge::{
     MergeError, MergedResults, RecountError, Recounts, is_whole, result_file, unfinished_file,
 };
 pub use plan_file::{MOST_PARTS, PlanFile, PlanFileError};
-pub use scripts::{Htcondor, Kubernetes, Slurm, TaskSettings};
+#[cfg(feature = "cluster")]
+pub use result_files::{ResultFiles, ResultFilesError};
+pub use scripts::{Htcondor, Kubernetes, KubernetesResults, Slurm, TaskSettings};
 #[cfg(feature = "cluster")]
 pub use signatures::{PartSignatures, SignatureError, sign, signatures_file};

@@ -152,6 +152,53 @@ echo "array job $array, merge job $merge; the total will be in $folder/total.txt
     }
 }
 
+/// The place where the pods of a job leave their results.
+#[derive(Clone, Debug)]
+pub enum KubernetesResults {
+    /// A PersistentVolumeClaim of this name that many pods can write to.
+    Claim(String),
+    /// Object storage.
+    ObjectStorage {
+        /// The URL.
+        url: String,
+        /// The name of a Secret whose entries are the environment variables with credentials.
+        secret: Option<String>,
+    },
+}
+
+impl KubernetesResults {
+    /// Returns the argument of `run-unit` and `merge` for a job of this name.
+    fn place(&self, name: &str) -> String {
+        match self {
+            Self::Claim(_) => format!("/results/{name}"),
+            Self::ObjectStorage { url, .. } => url.clone(),
+        }
+    }
+
+    /// Returns the lines of a container that give it the credentials.
+    fn env(&self) -> String {
+        match self {
+            Self::ObjectStorage { secret: Some(secret), .. } => format!(
+                "          envFrom:\n            - secretRef:\n                name: {}\n",
+                yaml(secret)
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the directory of the volume, and the lines that describe it.
+    fn volume(&self) -> (&'static str, String) {
+        match self {
+            Self::Claim(claim) => (
+                "/results",
+                format!("persistentVolumeClaim:\n            claimName: {}", yaml(claim)),
+            ),
+            // For temporary files.
+            Self::ObjectStorage { .. } => ("/tmp", "emptyDir: {}".to_owned()),
+        }
+    }
+}
+
 /// A Kubernetes Indexed Job.
 #[derive(Clone, Debug)]
 pub struct Kubernetes {
@@ -159,8 +206,8 @@ pub struct Kubernetes {
     pub settings: TaskSettings,
     /// The image with the program.
     pub image: String,
-    /// The name of a PersistentVolumeClaim that many pods can write to.
-    pub claim: String,
+    /// The place of the results.
+    pub results: KubernetesResults,
     /// The plan, as text.
     pub plan: String,
 }
@@ -168,7 +215,8 @@ pub struct Kubernetes {
 impl Kubernetes {
     /// Returns the manifests: the plan, the job that counts, the job that merges.
     pub fn manifests(&self) -> String {
-        let Self { settings, image, claim, plan } = self;
+        let Self { settings, image, results, plan } = self;
+        let (directory, volume) = results.volume();
         let name = settings.name();
         let parallelism = settings.at_once.map_or(settings.parts, |most| most.min(settings.parts));
         let job = |name: &str, spec: &str, arguments: &[&str]| {
@@ -196,7 +244,7 @@ spec:
         - name: nqueens
           image: {image}
           command: [{command}]
-          resources:
+{env}          resources:
             requests:
               cpu: "{cpus}"
               memory: {memory}Mi
@@ -212,24 +260,23 @@ spec:
               mountPath: /plan
               readOnly: true
             - name: results
-              mountPath: /results
+              mountPath: {directory}
       volumes:
         - name: plan
           configMap:
             name: {plan_name}
         - name: results
-          persistentVolumeClaim:
-            claimName: {claim}
+          {volume}
 "#,
                 image = yaml(image),
                 command = command.join(", "),
                 cpus = settings.cpus,
                 memory = settings.memory_mib,
                 plan_name = settings.name(),
-                claim = yaml(claim),
+                env = results.env(),
             )
         };
-        let folder = format!("/results/{name}");
+        let place = results.place(&name);
         let threads = settings.cpus.to_string();
         // Pods that were evicted, or that exit with "try again", do not count as failures of their
         // index.
@@ -260,11 +307,15 @@ spec:
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  plan.json: {}\n",
             yaml(plan)
         );
-        let (key, ledger) = (settings.key(&folder), settings.ledger(&folder));
-        let mut run = vec!["run-unit", "/plan/plan.json", "--out", &folder, "--threads", &threads];
+        // In object storage there is no place for a common key, nor for a ledger.
+        let (key, ledger) = match results {
+            KubernetesResults::Claim(_) => (settings.key(&place), settings.ledger(&place)),
+            KubernetesResults::ObjectStorage { .. } => (settings.key(directory), None),
+        };
+        let mut run = vec!["run-unit", "/plan/plan.json", "--out", &place, "--threads", &threads];
         run.extend(key.iter().flatten().map(String::as_str));
         let count = job(&name, &spec, &run);
-        let mut merge = vec!["merge", "/plan/plan.json", &folder[..], "--recount", "10"];
+        let mut merge = vec!["merge", "/plan/plan.json", &place[..], "--recount", "10"];
         merge.extend(ledger.iter().flatten().map(String::as_str));
         // The merge job fails as long as parts are missing, and is retried with increasing delays.
         let merge = job(&format!("{name}-merge"), "  backoffLimit: 100", &merge);

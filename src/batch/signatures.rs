@@ -28,7 +28,7 @@ use crate::tally::Tally;
 const FORMAT: &str = "nqueens-signatures/1";
 
 /// The file extension of the signatures of a part.
-const SIGNED: &str = "signed";
+pub(super) const SIGNED: &str = "signed";
 
 /// The maximum size in bytes of a file to be read: that of ten million units.
 const LARGEST_FILE: u64 = 2 << 30;

@@ -11,7 +11,7 @@ use super::args::{Board, SubproblemsArgs};
 use super::plan::parts;
 use super::{Exit, Failure, print};
 use crate::atomic_file::{self, AtomicFile};
-use crate::batch::{Htcondor, Kubernetes, PlanFile, Slurm, TaskSettings};
+use crate::batch::{Htcondor, Kubernetes, KubernetesResults, PlanFile, Slurm, TaskSettings};
 use crate::report::counted;
 
 /// The arguments that all batch systems share.
@@ -78,6 +78,14 @@ pub(super) struct KubernetesArgs {
     /// The PersistentVolumeClaim for the results; its access mode must be ReadWriteMany.
     #[arg(long, value_name = "NAME", default_value = "nqueens", value_parser = plain)]
     claim: String,
+    /// Keep the results in object storage instead of a volume: s3://BUCKET/PREFIX,
+    /// gs://BUCKET/PREFIX or az://CONTAINER/PREFIX.
+    #[arg(long, value_name = "URL", conflicts_with = "claim", value_parser = storage_url)]
+    store: Option<String>,
+    /// The Secret whose entries are the environment variables with the credentials of the object
+    /// storage, such as AWS_ACCESS_KEY_ID (default: none).
+    #[arg(long, value_name = "NAME", requires = "store", value_parser = plain)]
+    secret: Option<String>,
 }
 
 /// Write an HTCondor submit file that counts a board.
@@ -116,6 +124,15 @@ fn plain(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!("invalid name '{text}'; use letters, digits, '-', '_', '.' and ','"))
+    }
+}
+
+/// Parses a URL of object storage that pods can reach.
+fn storage_url(text: &str) -> Result<String, String> {
+    if text.contains("://") && !text.starts_with("file:") {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("invalid URL '{text}'; use s3://BUCKET/PREFIX, gs://… or az://…"))
     }
 }
 
@@ -237,7 +254,12 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
     let kubernetes = Kubernetes {
         settings: scripts.shared.clone(),
         image: args.image.clone(),
-        claim: args.claim.clone(),
+        results: match &args.store {
+            Some(url) => {
+                KubernetesResults::ObjectStorage { url: url.clone(), secret: args.secret.clone() }
+            }
+            None => KubernetesResults::Claim(args.claim.clone()),
+        },
         plan: scripts.plan.text(),
     };
     scripts.write("job.yaml", &kubernetes.manifests())?;

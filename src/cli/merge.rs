@@ -8,7 +8,10 @@ use serde::Serialize;
 use super::args::number;
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
-use crate::batch::{BatchLedgerError, MergedResults, PlanFile, Recounts, write_ledger};
+use crate::batch::{
+    BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, ResultFilesError,
+    write_ledger,
+};
 use crate::cluster::coordinator::ledger_file;
 use crate::oeis::totals_of;
 use crate::report::{Published, counted, grouped};
@@ -22,8 +25,8 @@ pub(super) struct Args {
     /// The plan file.
     #[arg(value_name = "FILE")]
     plan: PathBuf,
-    /// The directory of the results.
-    #[arg(value_name = "DIR")]
+    /// The directory of the results, or their URL in object storage.
+    #[arg(value_name = "DIR|URL")]
     results: PathBuf,
     /// Recount this many random units on this machine as mirror images, and compare. This happens
     /// only if no part is missing or contradictory.
@@ -68,11 +71,12 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::read(&args.plan)?;
-    let merged = MergedResults::read(&plan, &args.results)?;
+    let files = get_results(args)?;
+    let merged = MergedResults::read(&plan, files.folder())?;
     let problem = plan.job().problem();
     let (parts, units) = (plan.parts().get(), plan.decomposition().units());
     for (path, why) in &merged.conflicts {
-        note(&format!("{}: {why}", path.display()));
+        note(&format!("{}: {why}", files.shown(path)));
     }
     let whole = merged.gaps.is_empty() && merged.conflicts.is_empty();
     let recounts = match whole && args.recount > 0 {
@@ -110,11 +114,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             nodes: total.map(|total| total.nodes().to_string()),
             recounted,
             differ: differ.clone(),
-            conflicts: merged
-                .conflicts
-                .iter()
-                .map(|(path, _)| path.display().to_string())
-                .collect(),
+            conflicts: merged.conflicts.iter().map(|(path, _)| files.shown(path)).collect(),
             ledger: ledger.as_ref().map(|path| path.display().to_string()),
         };
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
@@ -147,6 +147,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure { exit: Exit::CheckFailed, message: gaps(&merged, units) });
     }
     Ok(Exit::Done)
+}
+
+/// Returns the results in a directory on this machine.
+fn get_results(args: &Args) -> Result<ResultFiles, Failure> {
+    let failed = |error: ResultFilesError| Failure { exit: Exit::File, message: error.to_string() };
+    let files = ResultFiles::open(&args.results).map_err(failed)?;
+    let bar = progress_bar();
+    bar.set_message("reading results");
+    let step = |done: usize, all: usize| bar.set_position(STEPS * done as u64 / all as u64);
+    let got = files.get_results(args.data.is_some(), step);
+    bar.finish_and_clear();
+    got.map_err(failed)?;
+    Ok(files)
 }
 
 /// Returns the missing parts as array indices.

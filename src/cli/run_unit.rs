@@ -4,7 +4,8 @@ use std::env;
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -13,7 +14,8 @@ use super::interrupt::Interrupt;
 use super::progress::{progress_bar, show};
 use super::{Exit, Failure, note, print};
 use crate::batch::{
-    PlanFile, PlanFileError, is_whole, result_file, sign, signatures_file, unfinished_file,
+    PlanFile, PlanFileError, ResultFiles, ResultFilesError, is_whole, result_file, sign,
+    signatures_file, unfinished_file,
 };
 use crate::checkpoint::CheckpointError;
 use crate::cluster::auth::SigningKey;
@@ -21,12 +23,16 @@ use crate::engine::{CountError, CountEvent, CountTask, DeviceError, PartOutcome}
 use crate::kernel::KernelError;
 use crate::report::{counted, duration};
 
+/// The time after which what is counted is put into object storage again.
+const PUT_EVERY: Duration = Duration::from_secs(300);
+
 /// The help of `--device`.
 const DEVICE_HELP: &str = "\
 The devices, separated by commas: cpu, auto (the CPU, and all GPUs if the part takes the CPU \
 more than about 3 s), gpu, or ids from nqueens devices";
 
-/// Count one part of a plan, and save its units in a directory that all parts share.
+/// Count one part of a plan, and save its units in a directory that all parts share, or in object
+/// storage.
 ///
 /// After an interruption or a failure, run the same command again to resume.
 #[derive(Debug, clap::Args)]
@@ -39,8 +45,10 @@ pub(super) struct Args {
     /// SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX).
     #[arg(long, value_name = "I", allow_negative_numbers = true)]
     index: Option<String>,
-    /// The directory of the results, which is created if it does not exist.
-    #[arg(long, value_name = "DIR")]
+    /// The directory of the results, which is created if it does not exist, or a URL of object
+    /// storage: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX, with credentials
+    /// from the environment.
+    #[arg(long, value_name = "DIR|URL")]
     out: PathBuf,
     /// Sign the results with the key in this file, which is created if it does not exist, so that
     /// the count can be published: see nqueens merge --data.
@@ -99,6 +107,10 @@ fn of_plan(error: PlanFileError) -> Failure {
     }
 }
 
+fn of_files(error: ResultFilesError) -> Failure {
+    if error.is_permanent() { permanent(error) } else { try_again(error) }
+}
+
 fn of_count(error: CountError) -> Failure {
     match error {
         CountError::Stopped { units_done, units } => Failure {
@@ -149,35 +161,38 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::read(&args.plan).map_err(of_plan)?;
     let index = index(args.index.as_deref())?;
     let part = plan.part(index).map_err(of_plan)?;
-    let unusable =
-        |error: io::Error| try_again(format!("{} cannot be used: {error}", args.out.display()));
-    fs::create_dir_all(&args.out).map_err(unusable)?;
-    let (result, unfinished) =
-        (result_file(&args.out, &plan, index), unfinished_file(&args.out, &plan, index));
+    let files = ResultFiles::open(&args.out).map_err(of_files)?;
+    let unusable = |error: io::Error| {
+        try_again(format!("{} cannot be used: {error}", files.folder().display()))
+    };
+    fs::create_dir_all(files.folder()).map_err(unusable)?;
+    files.get_part(&plan, index).map_err(of_files)?;
+    let result = result_file(files.folder(), &plan, index);
+    let unfinished = unfinished_file(files.folder(), &plan, index);
     if result.exists() {
+        let shown = files.shown(&result);
         if !is_whole(&result, &plan, part).map_err(|error| of_count(error.into()))? {
             let message = format!(
-                "{} is the result of another plan; choose another --out, or move the file away",
-                result.display()
+                "{shown} is the result of another plan; choose another --out, or move the file away"
             );
             return Err(permanent(message));
         }
-        let signatures = signatures_file(&result);
-        if args.key.is_some() && !signatures.exists() {
-            let message = format!(
-                "{} is not signed; move it away to count the part again with --key",
-                result.display()
-            );
+        if args.key.is_some() && !signatures_file(&result).exists() {
+            let message =
+                format!("{shown} is not signed; move it away to count the part again with --key");
             return Err(permanent(message));
         }
-        note(&format!("{} already exists", result.display()));
-        return print_report(args, &plan, index, None, &result);
+        note(&format!("{shown} already exists"));
+        return print_report(args, &plan, index, None, &files);
     }
     let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
     let signer = signer.map_err(permanent)?;
     let options = args.cpu.options(args.device.choice());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
+    // So an error in writing is noticed before anything is counted.
+    files.put_unfinished(&plan, index).map_err(of_files)?;
+    let mut put_at = Instant::now();
     let bar = progress_bar();
     let outcome = task.run_part(|event| {
         match event {
@@ -186,16 +201,29 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 show(&bar, progress);
             }
         }
+        if put_at.elapsed() >= PUT_EVERY {
+            if let Err(error) = files.put_unfinished(&plan, index) {
+                bar.suspend(|| note(&error.to_string()));
+            }
+            put_at = Instant::now();
+        }
         if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
-    let outcome = outcome.map_err(of_count)?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            files.put_unfinished(&plan, index).map_err(of_files)?;
+            return Err(of_count(error));
+        }
+    };
     if let Some(signer) = &signer {
         let by = (&outcome.kernel[..], &outcome.devices[..]);
         sign(&plan, index, (&unfinished, &result), by, signer).map_err(try_again)?;
     }
     fs::rename(&unfinished, &result).map_err(unusable)?;
-    print_report(args, &plan, index, Some(&outcome), &result)
+    files.put_result(&plan, index).map_err(of_files)?;
+    print_report(args, &plan, index, Some(&outcome), &files)
 }
 
 fn print_report(
@@ -203,8 +231,9 @@ fn print_report(
     plan: &PlanFile,
     part: u64,
     outcome: Option<&PartOutcome>,
-    result: &Path,
+    files: &ResultFiles,
 ) -> Result<Exit, Failure> {
+    let result = result_file(files.folder(), plan, part);
     let parts = plan.parts().get();
     let units =
         (part..plan.decomposition().units()).step_by(usize::try_from(parts).unwrap_or(usize::MAX));
@@ -217,8 +246,8 @@ fn print_report(
             resumed_units: outcome.map_or(units, |outcome| outcome.resumed_units),
             kernel: outcome.map(|outcome| outcome.kernel.clone()),
             devices: outcome.map(|outcome| outcome.devices.clone()).unwrap_or_default(),
-            result: result.display().to_string(),
-            signatures: args.key.is_some().then(|| signatures_file(result).display().to_string()),
+            result: files.shown(&result),
+            signatures: args.key.is_some().then(|| files.shown(&signatures_file(&result))),
             elapsed_s: outcome.map_or(0.0, |outcome| outcome.elapsed.as_secs_f64()),
         };
         serde_json::to_string(&report).expect("numbers and strings serialise")
@@ -228,7 +257,7 @@ fn print_report(
         format!(
             "part {part} of {parts}: {} counted{time}, {}",
             counted(units.into(), "unit"),
-            result.display()
+            files.shown(&result)
         )
     };
     print(&(text + "\n"))?;

@@ -26,6 +26,7 @@ pub(super) fn version() -> Version {
         ("cluster", cfg!(feature = "cluster")),
         ("gpu", cfg!(feature = "gpu")),
         ("highs", cfg!(feature = "highs")),
+        ("object-store", cfg!(feature = "object-store")),
     ]
     .into_iter()
     .filter_map(|(name, is_enabled)| is_enabled.then_some(name))

@@ -19,6 +19,8 @@ mod interrupted_counts_keep_their_units;
 mod modules_import_only_from_lower_layers;
 mod only_valid_certificates_are_accepted;
 mod optimisation_command_line;
+#[cfg(feature = "object-store")]
+mod parts_are_kept_in_object_storage;
 mod records_are_correct;
 mod reproduce_command_line;
 mod show_command_line;
