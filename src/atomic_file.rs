@@ -161,6 +161,32 @@ impl AtomicFile {
         Ok(file)
     }
 
+    /// Like [`Self::finish_durably`], but replaces no file. Returns false if there is one. On a file
+    /// system without hard links, one that another process writes at the same moment is replaced.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn finish_new(self, bytes: &[u8]) -> io::Result<bool> {
+        (&self.file).write_all(bytes)?;
+        self.file.sync_all()?;
+        match fs::hard_link(&self.temporary, &self.path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                fs::rename(&self.temporary, &self.path)?;
+            }
+            Err(error) => return Err(error),
+        }
+        sync_directory_of(&self.path)?;
+        Ok(true)
+    }
+
     /// Writes the content with `write` and moves the file to its final path, replacing any file
     /// there.
     ///

@@ -23,9 +23,9 @@ impl ObjectStorage {
 
     pub(super) fn get_all(
         &self,
-        _: &[String],
+        _: &[&str],
         _: &Path,
-        _: impl FnMut(usize),
+        _: impl FnMut(usize, usize),
     ) -> Result<(), ResultFilesError> {
         match *self {}
     }
@@ -35,10 +35,6 @@ impl ObjectStorage {
     }
 
     pub(super) fn remove(&self, _: &str) -> Result<(), ResultFilesError> {
-        match *self {}
-    }
-
-    pub(super) fn names(&self) -> Result<Vec<String>, ResultFilesError> {
         match *self {}
     }
 }

@@ -1,9 +1,8 @@
 //! The files of all parts of a plan: in a directory that all tasks share, or in object storage.
 
 use std::env;
-use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -24,7 +23,7 @@ pub struct ResultFiles {
 /// The reason that the files of parts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultFilesError {
-    /// A URL does not name object storage, or an environment variable for it is missing or wrong.
+    /// A URL does not name object storage.
     #[error(
         "{url} cannot be used: {why}; use a directory, or a URL such as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
     )]
@@ -105,6 +104,17 @@ impl ResultFiles {
         }
     }
 
+    /// Replaces the paths of files in the temporary directory by their URLs.
+    pub fn with_urls(&self, message: &str) -> String {
+        match &self.remote {
+            Some(storage) => {
+                let folder = format!("{}{MAIN_SEPARATOR}", self.folder.display());
+                message.replace(&folder, &storage.url_of(""))
+            }
+            None => message.to_owned(),
+        }
+    }
+
     /// Gets the files of a part from object storage, if there are any: its result with the
     /// signatures, or what was counted of it.
     ///
@@ -123,19 +133,17 @@ impl ResultFiles {
         Ok(())
     }
 
-    /// Puts what is counted of a part into object storage, so that any machine can resume it. Does
-    /// nothing on Windows, where a file that is being written cannot be read.
+    /// Puts what is counted of a part into object storage, so that any machine can resume it.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn put_unfinished(&self, plan: &PlanFile, index: u64) -> Result<(), ResultFilesError> {
-        let Some(storage) = self.remote.as_ref().filter(|_| !cfg!(windows)) else { return Ok(()) };
+        let Some(storage) = &self.remote else { return Ok(()) };
         let path = unfinished_file(&self.folder, plan, index);
         storage.put(name(&path), &path)
     }
 
-    /// Puts the result of a part into object storage, with its signatures if it is signed, in place
-    /// of what was counted of it.
+    /// Puts the result of a part into object storage, with its signatures if it is signed.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -146,7 +154,15 @@ impl ResultFiles {
         if signatures.exists() {
             storage.put(name(&signatures), &signatures)?;
         }
-        storage.put(name(&result), &result)?;
+        storage.put(name(&result), &result)
+    }
+
+    /// Removes what was counted of a part from object storage, once its result is there.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn remove_unfinished(&self, plan: &PlanFile, index: u64) -> Result<(), ResultFilesError> {
+        let Some(storage) = &self.remote else { return Ok(()) };
         storage.remove(name(&unfinished_file(&self.folder, plan, index)))
     }
 
@@ -158,13 +174,10 @@ impl ResultFiles {
     pub fn get_results(
         &self,
         signed: bool,
-        mut step: impl FnMut(usize, usize),
+        step: impl FnMut(usize, usize),
     ) -> Result<(), ResultFilesError> {
         let Some(storage) = &self.remote else { return Ok(()) };
-        let mut names = storage.names()?;
-        let is_wanted = |ending: &OsStr| ending == DONE || signed && ending == SIGNED;
-        names.retain(|name| Path::new(name).extension().is_some_and(is_wanted));
-        let all = names.len();
-        storage.get_all(&names, &self.folder, |done| step(done, all))
+        let extensions = if signed { &[DONE, SIGNED][..] } else { &[DONE] };
+        storage.get_all(extensions, &self.folder, step)
     }
 }

@@ -171,7 +171,7 @@ impl KubernetesResults {
     fn place(&self, name: &str) -> String {
         match self {
             Self::Claim(_) => format!("/results/{name}"),
-            Self::ObjectStorage { url, .. } => url.clone(),
+            Self::ObjectStorage { url, .. } => format!("{}/{name}", url.trim_end_matches('/')),
         }
     }
 

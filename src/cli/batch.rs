@@ -78,8 +78,9 @@ pub(super) struct KubernetesArgs {
     /// The PersistentVolumeClaim for the results; its access mode must be ReadWriteMany.
     #[arg(long, value_name = "NAME", default_value = "nqueens", value_parser = plain)]
     claim: String,
-    /// Keep the results in object storage instead of a volume: s3://BUCKET/PREFIX,
-    /// gs://BUCKET/PREFIX or az://CONTAINER/PREFIX.
+    /// Keep the results in object storage instead of a volume, under the name of the job:
+    /// s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. With --sign, the ledger is
+    /// then not written; see nqueens merge --data.
     #[arg(long, value_name = "URL", conflicts_with = "claim", value_parser = storage_url)]
     store: Option<String>,
     /// The Secret whose entries are the environment variables with the credentials of the object
@@ -129,11 +130,14 @@ fn plain(text: &str) -> Result<String, String> {
 
 /// Parses a URL of object storage that pods can reach.
 fn storage_url(text: &str) -> Result<String, String> {
-    if text.contains("://") && !text.starts_with("file:") {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("invalid URL '{text}'; use s3://BUCKET/PREFIX, gs://… or az://…"))
+    const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"];
+    let parts = text.split_once("://");
+    if parts.is_some_and(|(scheme, rest)| SCHEMES.contains(&scheme) && !rest.is_empty()) {
+        return Ok(text.to_owned());
     }
+    Err(format!(
+        "invalid URL '{text}'; use s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+    ))
 }
 
 /// A plan with the directory and the common parts of its scripts.

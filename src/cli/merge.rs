@@ -9,8 +9,7 @@ use super::args::number;
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
 use crate::batch::{
-    BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, ResultFilesError,
-    write_ledger,
+    BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, write_ledger,
 };
 use crate::cluster::coordinator::ledger_file;
 use crate::oeis::totals_of;
@@ -70,8 +69,17 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let files = ResultFiles::open(&args.results)
+        .map_err(|error| Failure { exit: Exit::File, message: error.to_string() })?;
+    let exit = merge(args, &files);
+    exit.map_err(|Failure { exit, message }| Failure { exit, message: files.with_urls(&message) })
+}
+
+fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
+    // Before hours of reading and recounting.
+    args.data.as_deref().map(must_have_no_ledger).transpose()?;
     let plan = PlanFile::read(&args.plan)?;
-    let files = get_results(args)?;
+    get_results(files, args.data.is_some())?;
     let merged = MergedResults::read(&plan, files.folder())?;
     let problem = plan.job().problem();
     let (parts, units) = (plan.parts().get(), plan.decomposition().units());
@@ -149,17 +157,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the results in a directory on this machine.
-fn get_results(args: &Args) -> Result<ResultFiles, Failure> {
-    let failed = |error: ResultFilesError| Failure { exit: Exit::File, message: error.to_string() };
-    let files = ResultFiles::open(&args.results).map_err(failed)?;
+/// Gets the results from object storage, if they are there.
+fn get_results(files: &ResultFiles, signed: bool) -> Result<(), Failure> {
     let bar = progress_bar();
     bar.set_message("reading results");
     let step = |done: usize, all: usize| bar.set_position(STEPS * done as u64 / all as u64);
-    let got = files.get_results(args.data.is_some(), step);
+    let got = files.get_results(signed, step);
     bar.finish_and_clear();
-    got.map_err(failed)?;
-    Ok(files)
+    got.map_err(|error| Failure { exit: Exit::File, message: error.to_string() })
 }
 
 /// Returns the missing parts as array indices.
@@ -177,6 +182,16 @@ fn gaps(merged: &MergedResults, units: u64) -> String {
     )
 }
 
+/// Returns an error if a directory has a ledger already.
+fn must_have_no_ledger(data: &Path) -> Result<(), Failure> {
+    let path = ledger_file(data);
+    if path.exists() {
+        let message = format!("{} exists; choose another --data", path.display());
+        return Err(Failure { exit: Exit::File, message });
+    }
+    Ok(())
+}
+
 /// Writes the ledger of a directory, which must not have one. Returns its path.
 fn write(
     plan: &PlanFile,
@@ -185,11 +200,8 @@ fn write(
     data: &Path,
 ) -> Result<PathBuf, Failure> {
     let failed = |message: String| Failure { exit: Exit::File, message };
+    must_have_no_ledger(data)?;
     let path = ledger_file(data);
-    if path.exists() {
-        let message = format!("{} exists; choose another --data", path.display());
-        return Err(failed(message));
-    }
     fs::create_dir_all(data)
         .map_err(|error| failed(format!("{} cannot be created: {error}", data.display())))?;
     let now_ms = jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned();

@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -157,63 +159,88 @@ fn index(given: Option<&str>) -> Result<u64, Failure> {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let files = ResultFiles::open(&args.out).map_err(of_files)?;
+    let exit = run_part(args, &files);
+    exit.map_err(|Failure { exit, message }| Failure { exit, message: files.with_urls(&message) })
+}
+
+fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
     let plan = PlanFile::read(&args.plan).map_err(of_plan)?;
     let index = index(args.index.as_deref())?;
     let part = plan.part(index).map_err(of_plan)?;
-    let files = ResultFiles::open(&args.out).map_err(of_files)?;
-    let unusable = |error: io::Error| {
-        try_again(format!("{} cannot be used: {error}", files.folder().display()))
-    };
-    fs::create_dir_all(files.folder()).map_err(unusable)?;
+    let folder = files.folder();
+    let unusable =
+        |error: io::Error| try_again(format!("{} cannot be used: {error}", folder.display()));
+    fs::create_dir_all(folder).map_err(unusable)?;
     files.get_part(&plan, index).map_err(of_files)?;
-    let result = result_file(files.folder(), &plan, index);
-    let unfinished = unfinished_file(files.folder(), &plan, index);
+    let (result, unfinished) =
+        (result_file(folder, &plan, index), unfinished_file(folder, &plan, index));
     if result.exists() {
-        let shown = files.shown(&result);
         if !is_whole(&result, &plan, part).map_err(|error| of_count(error.into()))? {
             let message = format!(
-                "{shown} is the result of another plan; choose another --out, or move the file away"
+                "{} is the result of another plan; choose another --out, or move the file away",
+                result.display()
             );
             return Err(permanent(message));
         }
-        if args.key.is_some() && !signatures_file(&result).exists() {
-            let message =
-                format!("{shown} is not signed; move it away to count the part again with --key");
+        let signatures = signatures_file(&result);
+        if args.key.is_some() && !signatures.exists() {
+            let message = format!(
+                "{} is not signed; move it away to count the part again with --key",
+                result.display()
+            );
             return Err(permanent(message));
         }
-        note(&format!("{shown} already exists"));
-        return print_report(args, &plan, index, None, &files);
+        note(&format!("{} already exists", files.shown(&result)));
+        return print_report(args, &plan, index, None, files);
     }
     let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
     let signer = signer.map_err(permanent)?;
     let options = args.cpu.options(args.device.choice());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
-    // So an error in writing is noticed before anything is counted.
-    files.put_unfinished(&plan, index).map_err(of_files)?;
-    let mut put_at = Instant::now();
+    // On Windows, a file that is being written cannot be read.
+    let puts_early = !cfg!(windows);
+    if puts_early {
+        // An error in writing is noticed before anything is counted.
+        files.put_unfinished(&plan, index).map_err(of_files)?;
+    }
     let bar = progress_bar();
-    let outcome = task.run_part(|event| {
-        match event {
-            CountEvent::Note(text) => bar.suspend(|| note(text)),
-            CountEvent::Progress(progress) => {
-                show(&bar, progress);
-            }
+    let outcome = thread::scope(|scope| {
+        let (counting, is_over) = mpsc::channel::<()>();
+        if puts_early {
+            let (files, plan, bar) = (files, &plan, &bar);
+            scope.spawn(move || {
+                while is_over.recv_timeout(PUT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    if let Err(error) = files.put_unfinished(plan, index) {
+                        bar.suspend(|| note(&error.to_string()));
+                    }
+                }
+            });
         }
-        if put_at.elapsed() >= PUT_EVERY {
-            if let Err(error) = files.put_unfinished(&plan, index) {
-                bar.suspend(|| note(&error.to_string()));
+        let outcome = task.run_part(|event| {
+            match event {
+                CountEvent::Note(text) => bar.suspend(|| note(text)),
+                CountEvent::Progress(progress) => {
+                    show(&bar, progress);
+                }
             }
-            put_at = Instant::now();
-        }
-        if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        drop(counting);
+        outcome
     });
     bar.finish_and_clear();
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
-            files.put_unfinished(&plan, index).map_err(of_files)?;
+            let was_stopped = matches!(error, CountError::Stopped { .. });
+            match files.put_unfinished(&plan, index) {
+                Err(unsaved) if was_stopped => return Err(of_files(unsaved)),
+                Err(unsaved) => note(&unsaved.to_string()),
+                Ok(()) => {}
+            }
             return Err(of_count(error));
         }
     };
@@ -223,7 +250,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     fs::rename(&unfinished, &result).map_err(unusable)?;
     files.put_result(&plan, index).map_err(of_files)?;
-    print_report(args, &plan, index, Some(&outcome), &files)
+    if let Err(error) = files.remove_unfinished(&plan, index) {
+        note(&error.to_string());
+    }
+    print_report(args, &plan, index, Some(&outcome), files)
 }
 
 fn print_report(

@@ -89,8 +89,19 @@ fn damaged_results_and_unusable_urls_are_refused() {
     let result = storage.object("part-0-of-2.run");
     let whole = fs::read_to_string(&result).expect("a result");
     fs::write(&result, whole.replacen("\"unit\":", "\"unit\":1", 1)).expect("written");
-    assert_refused(&storage.run_unit("0"), 42, &["part-0-of-2.run"]);
-    assert_refused(&["merge", &storage.plan, &storage.url], 7, &["part-0-of-2.run"]);
+    let damaged = format!("{}/part-0-of-2.run", storage.url);
+    assert_refused(&storage.run_unit("0"), 42, &[&damaged]);
+    assert_refused(&["merge", &storage.plan, &storage.url], 7, &[&damaged]);
+
+    // An unsigned result is not signed later, and one of another plan is not used.
+    fs::write(&result, &whole).expect("written");
+    let key = storage.scratch.file("sign.key");
+    let signed = [&storage.run_unit("0")[..], &["--key", &key]].concat();
+    assert_refused(&signed, 42, &[&damaged, "is not signed"]);
+    let other = storage.scratch.file("other.json");
+    printed(&["plan", "9", "--units", "2", "--out", &other]);
+    let run = ["run-unit", &other, "--index", "0", "--out", &storage.url];
+    assert_refused(&run, 42, &[&damaged, "is the result of another plan"]);
 
     for (url, words) in [
         ("ftp://host/counts", &["ftp://host/counts cannot be used", "s3://BUCKET/PREFIX"][..]),
@@ -109,12 +120,12 @@ fn a_kubernetes_job_may_keep_its_results_in_object_storage() {
     let scratch = Scratch::new("object-storage-kubernetes");
     let folder = scratch.file("job");
     let kubernetes = ["kubernetes", "10", "--out", &folder];
-    let store = ["--store", "s3://queens/10", "--secret", "credentials", "--sign"];
+    let store = ["--store", "s3://queens/counts", "--secret", "credentials", "--sign"];
     printed(&[&kubernetes[..], &store].concat());
     let job = fs::read_to_string(format!("{folder}/job.yaml")).expect("it exists");
     for words in [
-        r#""--out", "s3://queens/10", "--threads", "1", "--key", "/tmp/sign.key""#,
-        r#""merge", "/plan/plan.json", "s3://queens/10", "--recount", "10"]"#,
+        r#""--out", "s3://queens/counts/nqueens-10", "--threads", "1", "--key", "/tmp/sign.key""#,
+        r#""merge", "/plan/plan.json", "s3://queens/counts/nqueens-10", "--recount", "10"]"#,
         "name: \"credentials\"",
         "mountPath: /tmp",
         "emptyDir: {}",
@@ -126,6 +137,7 @@ fn a_kubernetes_job_may_keep_its_results_in_object_storage() {
     for (more, words) in [
         (&["--store", "/results"][..], "invalid URL '/results'"),
         (&["--store", "file:///results"], "invalid URL 'file:///results'"),
+        (&["--store", "ftp://queens/10"], "invalid URL 'ftp://queens/10'"),
         (&["--store", "s3://queens/10", "--claim", "queens"], "--claim"),
         (&["--secret", "credentials"], "--store"),
     ] {

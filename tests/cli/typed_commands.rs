@@ -123,7 +123,7 @@ const CASES: &[Case] = &[
         &[],
         &["cannot reach the coordinator at 127.0.0.1:1", "nqueens coordinator starts one"],
     ),
-    ("merge", 2, &[], &["needs <FILE> <DIR>"]),
+    ("merge", 2, &[], &["needs <FILE> <DIR|URL>"]),
     ("plan 8", 2, &[], &["needs --out <FILE>"]),
     ("completions", 2, &[], &["needs <SHELL>"]),
 ];

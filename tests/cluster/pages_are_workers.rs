@@ -98,9 +98,11 @@ async fn guests_count_a_job_that_the_arbiter_checks() {
     assert_eq!(Ok(solutions(&of_completion)), expected);
     assert_eq!(of_completion.audited, of_completion.units);
 
-    // The page shows what was counted and confirmed.
-    let shown = pages[0].sync(false).expect();
-    assert!(shown["units"].as_u64() > Some(0) && shown["confirmed"] == shown["units"], "{shown}");
+    // The page shows what was counted and confirmed, soon after the last confirmation.
+    eventually("confirmation of all units", || {
+        let shown = pages[0].sync(false).expect();
+        (shown["units"].as_u64() > Some(0) && shown["confirmed"] == shown["units"]).then_some(())
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]

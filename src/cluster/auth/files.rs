@@ -79,6 +79,13 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     replaced.map_err(FileError::at(path, "written"))
 }
 
+/// Creates the file at `path`, with `bytes` that survive a power loss once this returns. Returns
+/// false if there is one, which is not changed.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+    let created = AtomicFile::begin_private(path).and_then(|file| file.finish_new(bytes));
+    created.map_err(FileError::at(path, "written"))
+}
+
 /// Returns the directory of the entry that a path names.
 pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
-use super::files::{FileError, read_private, replace};
+use super::files::{FileError, create, read_private};
 
 /// A key pair that signs messages.
 pub struct SigningKey(Ed25519KeyPair);
@@ -45,23 +45,27 @@ impl SigningKey {
         Ok(key)
     }
 
-    /// Returns the key pair in the file at `path` (PKCS #8), and creates it if there is none.
+    /// Returns the key pair in the file at `path` (PKCS #8), and creates it if there is none. If
+    /// several processes do this at the same time, all get the same key pair (on a file system
+    /// without hard links, not always).
     ///
     /// # Errors
     /// The file cannot be read or written, is damaged, or is open to other users.
     pub fn load_or_create(path: &Path) -> Result<Self, SigningKeyError> {
         /// Far more than a key has.
         const MOST_BYTES: u64 = 4096;
-        match read_private(path, MOST_BYTES, SigningKeyError::Exposed) {
-            Ok((_, bytes)) => Ed25519KeyPair::from_pkcs8(&bytes)
-                .map(Self)
-                .map_err(|_| SigningKeyError::Damaged(path.to_owned())),
+        let load = || {
+            let (_, bytes) = read_private(path, MOST_BYTES, SigningKeyError::Exposed)?;
+            let pair = Ed25519KeyPair::from_pkcs8(&bytes);
+            pair.map(Self).map_err(|_| SigningKeyError::Damaged(path.to_owned()))
+        };
+        match load() {
             Err(SigningKeyError::File(error)) if error.source.kind() == io::ErrorKind::NotFound => {
-                let (key, bytes) = generate()?;
-                replace(path, &bytes)?;
-                Ok(key)
+                // Another process may have created it in the meantime.
+                create(path, &generate()?.1)?;
+                load()
             }
-            Err(error) => Err(error),
+            loaded => loaded,
         }
     }
 
@@ -106,6 +110,25 @@ mod tests {
         let public = UnparsedPublicKey::new(&ED25519, key.public());
         assert!(public.verify(b"message", &signature).is_ok());
         assert!(public.verify(b"another", &signature).is_err());
+    }
+
+    #[test]
+    fn whoever_creates_a_key_at_the_same_time_gets_the_same_one() {
+        let folder = Folder::new("signing-together");
+        create_private_folder(&folder.0).expect("created");
+        for round in 0..20 {
+            let path = folder.0.join(format!("{round}.key"));
+            let start = std::sync::Barrier::new(8);
+            let load = || {
+                start.wait();
+                SigningKey::load_or_create(&path).expect("created or loaded").public()
+            };
+            let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(load)).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert!(keys.iter().all(|key| *key == keys[0]));
+        }
     }
 
     #[test]

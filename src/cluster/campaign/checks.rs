@@ -81,10 +81,8 @@ pub(super) struct Checks {
     pub(super) due: BTreeMap<u64, Check>,
     /// Units whose check is neither reserved nor leased.
     pub(super) unreserved: BTreeSet<u64>,
-    /// Upper limit of the units in `unreserved` for which no draw was made since they were added.
-    undrawn: usize,
     /// Unit at which the next scan of `unreserved` begins.
-    cursor: u64,
+    pub(super) cursor: u64,
     /// Unit at which the arbiter's next scan of `unreserved` begins.
     pub(super) arbiter_cursor: u64,
     /// Pending checks by the coordinator.
@@ -103,31 +101,9 @@ impl Checks {
             }
             None => {
                 self.due.insert(unit, check);
-                self.insert_unreserved(unit);
+                self.unreserved.insert(unit);
             }
         }
-    }
-
-    /// Adds the unit of a pending check whose reservation or lease has ended.
-    pub(super) fn insert_unreserved(&mut self, unit: u64) {
-        self.undrawn += usize::from(self.unreserved.insert(unit));
-    }
-
-    /// Returns how many units a draw of checkers may find a checker for: those that were added to
-    /// `unreserved` since the last draw for all of them. For the others it found none.
-    pub(super) fn undrawn(&self) -> usize {
-        self.undrawn.min(self.unreserved.len())
-    }
-
-    /// Returns up to `most` units of `unreserved`, for which checkers are then to be drawn.
-    pub(super) fn take_undrawn(&mut self, most: usize) -> Vec<u64> {
-        let later = self.unreserved.range(self.cursor..);
-        let units: Vec<u64> =
-            later.chain(self.unreserved.range(..self.cursor)).copied().take(most).collect();
-        self.cursor = units.last().map_or(0, |last| last + 1);
-        let is_all = units.len() == self.unreserved.len();
-        self.undrawn = if is_all { 0 } else { self.undrawn().saturating_sub(units.len()) };
-        units
     }
 
     pub(super) fn insert_audit(&mut self, unit: u64, depth: Depth) {

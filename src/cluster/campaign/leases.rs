@@ -11,8 +11,9 @@ use super::state::Campaign;
 use super::units::UnitStatus;
 use crate::decomposition::JobHash;
 
-/// The number of workers for each millisecond between two looks at every worker. A look takes up to
-/// 2 µs for each worker (`benches/scale`, 10,000 volunteers), so 2 % of the time goes into them.
+/// The number of workers for each millisecond between two scans of all workers. A scan takes up to
+/// 2 µs for each worker (a tick of `benches/scale` with 10,000 volunteers), so scans take at most
+/// about 2 % of the time.
 const WORKERS_PER_MS: u64 = 10;
 
 /// Units assigned to a worker until a deadline.
@@ -122,16 +123,16 @@ impl Campaign {
             events.extend(self.mark_suspects(&lease, alone));
         }
         self.expire_reservations(now_ms);
-        if now_ms >= self.look_at_workers_ms {
-            self.look_at_workers_ms = now_ms + self.workers.len() as u64 / WORKERS_PER_MS;
-            self.look_at_workers(now_ms);
+        if now_ms >= self.scan_workers_ms {
+            self.scan_workers_ms = now_ms + self.workers.len() as u64 / WORKERS_PER_MS;
+            self.scan_workers(now_ms);
         }
         events.extend(self.conclude());
         events
     }
 
-    /// Does all that takes a look at every worker.
-    fn look_at_workers(&mut self, now_ms: u64) {
+    /// Does all that takes a scan of all workers.
+    fn scan_workers(&mut self, now_ms: u64) {
         self.forget_rates();
         self.count_workers(now_ms);
         self.end_reservations_of_silent_workers(now_ms);

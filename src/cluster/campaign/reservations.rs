@@ -106,12 +106,22 @@ impl Campaign {
             if candidates.all.is_empty() {
                 continue;
             }
-            let most = MOST_DRAWN.max(candidates.all.len() / 16);
-            let job = self.jobs.get_mut(&hash);
-            for unit in job.map(|job| job.checks.take_undrawn(most)).unwrap_or_default() {
+            let from = job.checks.cursor;
+            let unreserved = &job.checks.unreserved;
+            let units: Vec<u64> = unreserved
+                .range(from..)
+                .chain(unreserved.range(..from))
+                .copied()
+                .take(MOST_DRAWN.max(candidates.all.len() / 16))
+                .collect();
+            let next = units.last().map_or(0, |last| last + 1);
+            for unit in units {
                 if let Some(worker) = self.draw_checker(hash, unit, &candidates) {
                     self.reserve(hash, unit, worker, now_ms);
                 }
+            }
+            if let Some(job) = self.jobs.get_mut(&hash) {
+                job.checks.cursor = next;
             }
         }
     }
@@ -242,7 +252,7 @@ impl Campaign {
             check.missed = Some(worker);
             check.misses += 1;
         }
-        job.checks.insert_unreserved(unit);
+        job.checks.unreserved.insert(unit);
     }
 
     /// Removes a check that was made or is no longer needed.

@@ -61,8 +61,8 @@ pub struct Campaign {
     pub(super) started_ms: Option<u64>,
     /// Time of the last tick, in ms.
     pub(super) ticked_ms: u64,
-    /// Time in ms from which the next tick looks at every worker.
-    pub(super) look_at_workers_ms: u64,
+    /// Time in ms from which the next tick scans all workers.
+    pub(super) scan_workers_ms: u64,
 }
 
 impl Campaign {
@@ -95,7 +95,7 @@ impl Campaign {
             at_work: 0,
             started_ms: None,
             ticked_ms: 0,
-            look_at_workers_ms: 0,
+            scan_workers_ms: 0,
         }
     }
 

@@ -109,7 +109,7 @@ impl Campaign {
         let draining = self.workers.get(&request.worker).is_none_or(|worker| worker.draining);
         let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
         if request.capacity > 0 && !draining && !quarantined {
-            if self.jobs.values().any(|job| self.has_many_per_worker(job.checks.undrawn())) {
+            if self.jobs.values().any(|job| self.has_many_per_worker(job.checks.unreserved.len())) {
                 self.draw_checkers(now_ms);
             }
             while desired.len() < (renewed + MOST_GRANTED as usize).min(most_leases(request)) {

@@ -177,7 +177,11 @@ mod tests {
         assert_eq!(sync(4000, 0), usual);
         sync(20_000, 1000);
         assert_eq!(sync(20_000, 2000), (40_000, 4 * settings.lease_ms));
+        // Workers are scanned once in every 2 s, so these count a second later.
+        assert_eq!(sync(24_000, 2500).0, 40_000);
+        assert_eq!(sync(24_000, 3000).0, 40_000);
+        assert_eq!(sync(24_000, 3500).0, 48_000);
         // Those that have left count no more once their leases would have expired.
-        assert_eq!(sync(10, 2001 + 4 * settings.lease_ms).1, settings.lease_ms);
+        assert_eq!(sync(10, 10_000 + 5 * settings.lease_ms).1, settings.lease_ms);
     }
 }
