@@ -77,7 +77,7 @@ fn server_message(text: &str) -> Option<String> {
     let entities =
         [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     let decode = |text: String, (entity, character): &(&str, &str)| text.replace(entity, character);
-    Some(entities.iter().fold(message.to_owned(), decode))
+    Some(entities.iter().fold(message.trim().to_owned(), decode))
 }
 
 /// Returns a text without line feeds and other control characters.
