@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reads the regular file at `path`, if it has at most `most` bytes.
 ///
@@ -119,8 +118,6 @@ impl AtomicFile {
     }
 
     fn begin_with(path: &Path, options: &OpenOptions) -> io::Result<Self> {
-        /// Distinguishes the temporary files of this process.
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         let name = path.file_name().ok_or_else(no_file)?;
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
@@ -128,11 +125,10 @@ impl AtomicFile {
         }
         let mut temporary = OsString::from(".");
         temporary.push(name);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        temporary.push(format!(".{}-{count}.part", std::process::id()));
+        // Tasks in containers and on other machines that share the directory may have the same
+        // process id.
+        temporary.push(format!(".{}-{:016x}.part", std::process::id(), fastrand::u64(..)));
         let temporary = path.with_file_name(temporary);
-        // A killed process with the same process id may have left one behind.
-        let _ = fs::remove_file(&temporary);
         let file = options.open(&temporary)?;
         Ok(Self { path: path.to_owned(), temporary, file })
     }
@@ -162,7 +158,7 @@ impl AtomicFile {
     }
 
     /// Like [`Self::finish_durably`], but replaces no file. Returns false if there is one. On a file
-    /// system without hard links, one that another process writes at the same moment is replaced.
+    /// system without hard links, a file that appears at the same moment is replaced.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -170,18 +166,13 @@ impl AtomicFile {
     pub(crate) fn finish_new(self, bytes: &[u8]) -> io::Result<bool> {
         (&self.file).write_all(bytes)?;
         self.file.sync_all()?;
-        match fs::hard_link(&self.temporary, &self.path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied
-                ) =>
+        if let Err(error) = fs::hard_link(&self.temporary, &self.path) {
+            if error.kind() == io::ErrorKind::AlreadyExists
+                || fs::symlink_metadata(&self.path).is_ok()
             {
-                fs::rename(&self.temporary, &self.path)?;
+                return Ok(false);
             }
-            Err(error) => return Err(error),
+            fs::rename(&self.temporary, &self.path)?;
         }
         sync_directory_of(&self.path)?;
         Ok(true)
@@ -229,6 +220,21 @@ pub(crate) fn sync_directory_of(_path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_new_file_replaces_none() {
+        let folder = std::env::temp_dir().join(format!("nqueens-new-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("file");
+        // Two processes write it at the same time.
+        let [first, second] = [(), ()].map(|()| AtomicFile::begin(&path).expect("begun"));
+        assert!(second.finish_new(b"second").expect("written"));
+        assert!(!first.finish_new(b"first").expect("not written"));
+        assert_eq!(fs::read(&path).expect("it exists"), b"second");
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
+        fs::remove_dir_all(&folder).expect("it exists");
+    }
 
     #[test]
     fn only_complete_regular_files_are_read() {

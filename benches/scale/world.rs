@@ -26,6 +26,8 @@ const TICK_MS: u64 = 3_600_000;
 /// The time between two looks for a task of the arbiter.
 const ARBITER_MS: u64 = 600_000;
 
+const _: () = assert!(TICK_MS.is_multiple_of(ARBITER_MS));
+
 /// The time after which an idle volunteer syncs again.
 const IDLE_MS: u64 = 3_600_000;
 

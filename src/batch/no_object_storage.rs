@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::result_files::ResultFilesError;
 
-/// The files under one URL: there are none.
+/// Object storage, which this build does not support, so there are no values.
 #[derive(Debug)]
 pub(super) enum ObjectStorage {}
 

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use object_store::path::Path as ObjectPath;
 use object_store::{Error, ObjectStore, ObjectStoreExt, ObjectStoreScheme, parse_url_opts};
@@ -22,6 +23,10 @@ const VARIABLES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 /// The maximum number of files that are copied at the same time.
 const AT_ONCE: usize = 16;
+
+/// The time limit for writing a file, in seconds, in addition to its size divided by this rate.
+const PUT_S: u64 = 20;
+const LEAST_BYTES_PER_S: u64 = 1_000_000;
 
 /// The files under one URL.
 #[derive(Debug)]
@@ -87,8 +92,8 @@ fn one_line(text: &str) -> String {
 }
 
 impl ObjectStorage {
-    /// Creates access to the files under `url`, without connecting. The credentials are those of the
-    /// environment.
+    /// Creates access to the files under `url`, without connecting. The credentials are those of
+    /// the environment.
     pub(super) fn open(url: &str) -> Result<Self, ResultFilesError> {
         let invalid = |why: String| ResultFilesError::Url { url: url.to_owned(), why };
         let parsed = Url::parse(url).map_err(|error| invalid(error.to_string()))?;
@@ -180,7 +185,16 @@ impl ObjectStorage {
     /// Replaces a file by the one at `path`.
     pub(super) fn put(&self, name: &str, path: &Path) -> Result<(), ResultFilesError> {
         let bytes = fs::read(path).map_err(|error| CopyError::file(path)(error).at(""))?;
-        let written = self.runtime.block_on(self.store.put(&self.object(name), bytes.into()));
+        let object = self.object(name);
+        // A task that is stopped has little time left.
+        let limit = Duration::from_secs(PUT_S + bytes.len() as u64 / LEAST_BYTES_PER_S);
+        let put = self.store.put(&object, bytes.into());
+        let put = async { tokio::time::timeout(limit, put).await };
+        let timed_out = |_| Error::Generic {
+            store: "the storage",
+            source: format!("no success within {} s", limit.as_secs()).into(),
+        };
+        let written = self.runtime.block_on(put).map_err(timed_out).flatten();
         written.map(drop).map_err(|error| failed(&self.url_of(name), "written", &error))
     }
 

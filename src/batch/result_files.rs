@@ -96,7 +96,7 @@ impl ResultFiles {
         &self.folder
     }
 
-    /// Returns what names the file at `path` to users: its path, or its URL.
+    /// Returns the path or the URL of a file, as shown to users.
     pub fn shown(&self, path: &Path) -> String {
         match &self.remote {
             Some(storage) => storage.url_of(name(path)),
@@ -116,7 +116,7 @@ impl ResultFiles {
     }
 
     /// Gets the files of a part from object storage, if there are any: its result with the
-    /// signatures, or what was counted of it.
+    /// signatures, or the units that are counted.
     ///
     /// # Errors
     /// The files cannot be read.
@@ -133,7 +133,8 @@ impl ResultFiles {
         Ok(())
     }
 
-    /// Puts what is counted of a part into object storage, so that any machine can resume it.
+    /// Saves the units of a part that are counted in object storage, so that any machine can resume
+    /// it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -143,7 +144,7 @@ impl ResultFiles {
         storage.put(name(&path), &path)
     }
 
-    /// Puts the result of a part into object storage, with its signatures if it is signed.
+    /// Saves the result of a part in object storage, with its signatures if it is signed.
     ///
     /// # Errors
     /// The files cannot be written.
@@ -157,7 +158,7 @@ impl ResultFiles {
         storage.put(name(&result), &result)
     }
 
-    /// Removes what was counted of a part from object storage, once its result is there.
+    /// Removes the units of a part that is not complete from object storage, once its result is there.
     ///
     /// # Errors
     /// The file cannot be removed.

@@ -186,6 +186,14 @@ impl KubernetesResults {
         }
     }
 
+    /// Returns the lines of a pod that give it the time to save what it has counted.
+    const fn grace_period(&self) -> &'static str {
+        match self {
+            Self::Claim(_) => "",
+            Self::ObjectStorage { .. } => "      terminationGracePeriodSeconds: 60\n",
+        }
+    }
+
     /// Returns the directory of the volume, and the lines that describe it.
     fn volume(&self) -> (&'static str, String) {
         match self {
@@ -233,7 +241,7 @@ spec:
   template:
     spec:
       restartPolicy: Never
-      automountServiceAccountToken: false
+{grace_period}      automountServiceAccountToken: false
       securityContext:
         runAsNonRoot: true
         runAsUser: 10001
@@ -274,6 +282,7 @@ spec:
                 memory = settings.memory_mib,
                 plan_name = settings.name(),
                 env = results.env(),
+                grace_period = results.grace_period(),
             )
         };
         let place = results.place(&name);

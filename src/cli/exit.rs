@@ -70,6 +70,11 @@ impl Failure {
     pub(super) fn usage(message: impl ToString) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
+
+    /// Changes the error message.
+    pub(super) fn map_message(self, change: impl FnOnce(&str) -> String) -> Self {
+        Self { message: change(&self.message), ..self }
+    }
 }
 
 impl From<PlanFileError> for Failure {

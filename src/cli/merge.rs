@@ -9,7 +9,8 @@ use super::args::number;
 use super::progress::{STEPS, progress_bar};
 use super::{Exit, Failure, note, print};
 use crate::batch::{
-    BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, write_ledger,
+    BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, ResultFilesError,
+    write_ledger,
 };
 use crate::cluster::coordinator::ledger_file;
 use crate::oeis::totals_of;
@@ -69,10 +70,8 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let files = ResultFiles::open(&args.results)
-        .map_err(|error| Failure { exit: Exit::File, message: error.to_string() })?;
-    let exit = merge(args, &files);
-    exit.map_err(|Failure { exit, message }| Failure { exit, message: files.with_urls(&message) })
+    let files = ResultFiles::open(&args.results).map_err(unusable)?;
+    merge(args, &files).map_err(|failure| failure.map_message(|message| files.with_urls(message)))
 }
 
 fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
@@ -157,14 +156,18 @@ fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Gets the results from object storage, if they are there.
+/// Copies the results from object storage. Does nothing for a directory.
 fn get_results(files: &ResultFiles, signed: bool) -> Result<(), Failure> {
     let bar = progress_bar();
     bar.set_message("reading results");
     let step = |done: usize, all: usize| bar.set_position(STEPS * done as u64 / all as u64);
     let got = files.get_results(signed, step);
     bar.finish_and_clear();
-    got.map_err(|error| Failure { exit: Exit::File, message: error.to_string() })
+    got.map_err(unusable)
+}
+
+fn unusable(error: ResultFilesError) -> Failure {
+    Failure { exit: Exit::File, message: error.to_string() }
 }
 
 /// Returns the missing parts as array indices.

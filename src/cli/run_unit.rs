@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -20,13 +20,16 @@ use crate::batch::{
     signatures_file, unfinished_file,
 };
 use crate::checkpoint::CheckpointError;
-use crate::cluster::auth::SigningKey;
+use crate::cluster::auth::{SigningKey, SigningKeyError};
 use crate::engine::{CountError, CountEvent, CountTask, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
 use crate::report::{counted, duration};
 
-/// The time after which what is counted is put into object storage again.
+/// The interval at which the units counted so far are saved in object storage.
 const PUT_EVERY: Duration = Duration::from_secs(300);
+
+/// The time after which saving a result is tried again.
+const RETRY: Duration = Duration::from_secs(30);
 
 /// The help of `--device`.
 const DEVICE_HELP: &str = "\
@@ -160,8 +163,8 @@ fn index(given: Option<&str>) -> Result<u64, Failure> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let files = ResultFiles::open(&args.out).map_err(of_files)?;
-    let exit = run_part(args, &files);
-    exit.map_err(|Failure { exit, message }| Failure { exit, message: files.with_urls(&message) })
+    run_part(args, &files)
+        .map_err(|failure| failure.map_message(|message| files.with_urls(message)))
 }
 
 fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
@@ -196,7 +199,10 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
         return print_report(args, &plan, index, None, files);
     }
     let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
-    let signer = signer.map_err(permanent)?;
+    let signer = signer.map_err(|error| match error {
+        SigningKeyError::File(_) => try_again(error),
+        _ => permanent(error),
+    })?;
     let options = args.cpu.options(args.device.choice());
     let task =
         CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
@@ -237,7 +243,7 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
         Err(error) => {
             let was_stopped = matches!(error, CountError::Stopped { .. });
             match files.put_unfinished(&plan, index) {
-                Err(unsaved) if was_stopped => return Err(of_files(unsaved)),
+                Err(unsaved) if was_stopped => return Err(try_again(unsaved)),
                 Err(unsaved) => note(&unsaved.to_string()),
                 Ok(()) => {}
             }
@@ -249,7 +255,17 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
         sign(&plan, index, (&unfinished, &result), by, signer).map_err(try_again)?;
     }
     fs::rename(&unfinished, &result).map_err(unusable)?;
-    files.put_result(&plan, index).map_err(of_files)?;
+    // Whoever has counted for hours waits until the storage can be reached again.
+    while let Err(error) = files.put_result(&plan, index) {
+        note(&format!("{error}; trying again in {} s", RETRY.as_secs()));
+        let again = Instant::now() + RETRY;
+        while Instant::now() < again {
+            if interrupt.is_raised() {
+                return Err(try_again(error));
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
     if let Err(error) = files.remove_unfinished(&plan, index) {
         note(&error.to_string());
     }

@@ -131,7 +131,7 @@ impl Campaign {
         events
     }
 
-    /// Does all that takes a scan of all workers.
+    /// Does the work that requires a scan of all workers.
     fn scan_workers(&mut self, now_ms: u64) {
         self.forget_rates();
         self.count_workers(now_ms);
