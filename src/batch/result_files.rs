@@ -25,7 +25,8 @@ pub struct ResultFiles {
 pub enum ResultFilesError {
     /// A URL does not name object storage.
     #[error(
-        "{url} cannot be used: {why}; use a directory, or a URL such as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+        "{url} cannot be used: {why}; use a directory, or a URL such as s3://BUCKET/PREFIX, \
+         gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
     )]
     Url {
         /// The URL.
@@ -158,7 +159,7 @@ impl ResultFiles {
         storage.put(name(&result), &result)
     }
 
-    /// Removes the units of a part that is not complete from object storage, once its result is there.
+    /// Removes the saved units of a part from object storage, once its result is there.
     ///
     /// # Errors
     /// The file cannot be removed.

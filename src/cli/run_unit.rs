@@ -20,7 +20,7 @@ use crate::batch::{
     signatures_file, unfinished_file,
 };
 use crate::checkpoint::CheckpointError;
-use crate::cluster::auth::{SigningKey, SigningKeyError};
+use crate::cluster::auth::{FileError, SigningKey, SigningKeyError};
 use crate::engine::{CountError, CountEvent, CountTask, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
 use crate::report::{counted, duration};
@@ -200,7 +200,17 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
     }
     let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
     let signer = signer.map_err(|error| match error {
-        SigningKeyError::File(_) => try_again(error),
+        // A full disk may be emptied, but a directory that does not exist will not appear.
+        SigningKeyError::File(FileError { ref source, .. })
+            if !matches!(
+                source.kind(),
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            try_again(error)
+        }
         _ => permanent(error),
     })?;
     let options = args.cpu.options(args.device.choice());
