@@ -377,7 +377,7 @@ impl EngineArgs {
         let Some(file) = certificate.filter(|_| found.finished) else {
             return Ok((found.into(), unwritten));
         };
-        match checked_certificate(n, &found, terminal)? {
+        match checked_certificate(n, &found, threads, terminal)? {
             Some(certificate) => {
                 let written = file.finish(&certificate);
                 Ok((found.into(), written.err().or(unwritten)))
@@ -394,13 +394,15 @@ impl EngineArgs {
 fn checked_certificate(
     n: usize,
     found: &Found,
+    threads: usize,
     terminal: &Terminal,
 ) -> Result<Option<Vec<u8>>, Failure> {
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
     let is_over = || terminal.is_over();
     let mut meter = Meter::new(None).stopped_by(&is_over);
-    match proof::first::certificate_within(n, found.solution.as_deref(), &refutations, &mut meter) {
+    let solution = found.solution.as_deref();
+    match proof::first::certificate_within(n, solution, &refutations, threads, &mut meter) {
         Ok(certificate) => Ok(Some(certificate)),
         Err(ProofError::Stopped) => Ok(None),
         Err(error) => {
@@ -419,7 +421,8 @@ mod tests {
     #[test]
     fn a_certificate_is_checked_only_within_the_time_limit() {
         let found = first::first_solution(10, Options::default(), &mut Unobserved, &mut |_| {});
-        let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
+        let checked =
+            |limit| checked_certificate(10, &found, 2, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
         let certificate = checked(None).expect("it is valid").expect("there is time");
         assert!(proof::check(&certificate).is_ok());

@@ -72,7 +72,8 @@ pub fn first(
     }
     let refutations: Vec<_> = refutations.iter().collect();
     let certificate = within(&mut throttle, |meter| {
-        proof::first::certificate_within(n, columns.as_deref(), &refutations, meter)
+        let threads = cores(threads);
+        proof::first::certificate_within(n, columns.as_deref(), &refutations, threads, meter)
     });
     let certificate = match certificate {
         Err(ProofError::Stopped) => {

@@ -117,6 +117,20 @@ impl<'a> Meter<'a> {
         self.done.div_ceil(OPERATIONS)
     }
 
+    /// Returns the number of operations so far.
+    pub(super) const fn operations(&self) -> u64 {
+        self.done
+    }
+
+    /// Counts operations that were done elsewhere, and asks whether the check is to be stopped.
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub(super) fn ask(&mut self, operations: u64) -> Result<(), ProofError> {
+        self.ask_at = 0;
+        self.add(operations)
+    }
+
     /// Counts operations that were done or are about to be done.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task
 /// A handle that stops a task.
 #[derive(Debug, Default)]
 struct TaskHandle {
-    control: Control,
+    control: Control<'static>,
     cancel: CancelToken,
 }
 
@@ -260,7 +260,7 @@ impl Solvers {
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
     }
 
-    fn complete(&mut self, query: &CompletionQuery, control: &Control) -> QueryOutcome {
+    fn complete(&mut self, query: &CompletionQuery, control: &Control<'_>) -> QueryOutcome {
         let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,

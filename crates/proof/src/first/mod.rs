@@ -38,6 +38,7 @@
 //! only be too weak, and then the tree refutes nothing.
 
 mod checker;
+mod concurrent;
 mod knapsack;
 mod observer;
 mod position;
@@ -54,6 +55,7 @@ use super::bytes::{Reader, Writer};
 use super::{Kind, Meter, ProofError, ProvedStatement, seal};
 use crate::board::{Piece, Square, first_attack, is_solution};
 use checker::Checker;
+use concurrent::check_concurrently;
 
 /// The largest board size.
 pub const LARGEST: usize = 128;
@@ -73,10 +75,11 @@ pub fn certificate(
     solution: Option<&[usize]>,
     refutations: &[&Refutation],
 ) -> Result<Vec<u8>, ProofError> {
-    certificate_within(n, solution, refutations, &mut Meter::new(None))
+    certificate_within(n, solution, refutations, 1, &mut Meter::new(None))
 }
 
-/// Creates a certificate like [`certificate`], checked under this meter.
+/// Creates a certificate like [`certificate`], checked under this meter by `threads` threads; 0 is
+/// treated as 1.
 ///
 /// # Errors
 /// Returns an error if the certificate would not be accepted, or if the meter ends the check.
@@ -84,14 +87,24 @@ pub fn certificate_within(
     n: usize,
     solution: Option<&[usize]>,
     refutations: &[&Refutation],
+    threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
     let mut writer = Writer::new();
     writer.byte(u8::from(solution.is_some()));
     solution.into_iter().flatten().for_each(|&column| writer.size(column));
+    let mut reader = Reader::new(writer.as_bytes());
+    let solution = read_claim(n, &mut reader)?;
+    if !reader.is_empty() {
+        return Err(TOO_LONG);
+    }
     refutations.iter().for_each(|refutation| writer.bytes(refutation.as_bytes()));
     let claim = writer.finish();
-    let (_, work) = check_claim(n, &mut Reader::new(&claim), u64::MAX, meter, &mut ())?;
+    let work = if threads > 1 {
+        check_concurrently(n, solution.as_deref(), refutations, threads, meter)?
+    } else {
+        check_claim(n, &mut Reader::new(&claim), u64::MAX, meter, &mut ())?.1
+    };
     let mut writer = Writer::new();
     writer.number(work);
     writer.bytes(&claim);
@@ -212,31 +225,38 @@ fn check_claim(
 ) -> Result<(Option<Vec<usize>>, u64), ProofError> {
     let solution = read_claim(n, reader)?;
     let mut checker = Checker::new(n, reader.clone(), limit, meter, observer);
-    match &solution {
-        Some(columns) if !is_solution(Piece::Queen, columns) => {
-            return Err(ProofError::Refused("its queens attack each other".into()));
+    for prefix in smaller_prefixes(n, solution.as_deref())? {
+        checker.add_operations(100 * prefix.len() as u64)?;
+        if is_free(n, &prefix) {
+            checker.refute_prefix(&prefix)?;
         }
-        Some(columns) => {
-            for row in 0..n {
-                let mut prefix = columns[..=row].to_vec();
-                for column in 0..columns[row] {
-                    prefix[row] = column;
-                    checker.add_operations(100 * (row as u64 + 1))?;
-                    if is_free(n, &prefix) {
-                        checker.refute_prefix(&prefix)?;
-                    }
-                }
-            }
-        }
-        None if n == 0 => {
-            return Err(ProofError::Refused("the board without squares has a solution".into()));
-        }
-        None => checker.refute_prefix(&[])?,
     }
     if !checker.is_at_end() {
         return Err(TOO_LONG);
     }
     Ok((solution, checker.work()))
+}
+
+/// Returns the prefixes before the solution: for each row, the columns of the queens above and a
+/// smaller one, which may be attacked. Without a solution that is the prefix without queens.
+fn smaller_prefixes(
+    n: usize,
+    solution: Option<&[usize]>,
+) -> Result<impl Iterator<Item = Vec<usize>>, ProofError> {
+    match solution {
+        Some(columns) if !is_solution(Piece::Queen, columns) => {
+            return Err(ProofError::Refused("its queens attack each other".into()));
+        }
+        None if n == 0 => {
+            return Err(ProofError::Refused("the board without squares has a solution".into()));
+        }
+        _ => {}
+    }
+    let columns = solution.unwrap_or_default();
+    let smaller = (0..columns.len()).flat_map(move |row| {
+        (0..columns[row]).map(move |column| [&columns[..row], &[column]].concat())
+    });
+    Ok(smaller.chain(solution.is_none().then(Vec::new)))
 }
 
 /// Returns whether the last of these queens attacks none of the others, which do not attack each

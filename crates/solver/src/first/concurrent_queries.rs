@@ -1,5 +1,7 @@
-//! Concurrent queries, of which either the first one that is not refuted or any answer is wanted.
+//! Concurrent queries, and series of them, of which either the first one that is not refuted or any
+//! answer is wanted.
 
+use std::iter;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -21,56 +23,81 @@ pub struct PrefixQuery<'a> {
     pub attempt: u64,
 }
 
-/// The answer that is wanted from several queries.
+/// The answer that is wanted from several jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The outcome of the first query that is not refuted. Queries after that one are abandoned.
+    /// The outcome of the first job whose prefix is not refuted. Jobs after that one are abandoned.
     FirstOpen,
-    /// The first answer of any query: all of them solve the same query in different ways.
+    /// The first answer of any job: all of them are about the same prefix.
     AnyAnswer,
 }
 
-/// An event during [`run_queries`].
+/// A job for one or more solvers: a query, or a series of them that decides one prefix.
+pub(super) trait Job: Sync {
+    /// Returns the prefix that the outcome is about.
+    fn prefix(&self) -> &[usize];
+
+    /// Does the job with at least one solver. Calls `refuted` with each longer prefix that is
+    /// refuted on the way.
+    fn run(
+        &self,
+        solvers: &mut [Box<dyn QuerySolver>],
+        task: Task<'_>,
+        refuted: &mut dyn FnMut(Vec<usize>, Refutation),
+    ) -> QueryOutcome;
+}
+
+/// An event during [`run_jobs`].
 pub(super) enum Event {
-    /// The query with this number is refuted.
-    Refuted(usize, Refutation),
+    /// This prefix is refuted: that of a job, or a longer one.
+    Refuted(Vec<usize>, Refutation),
     /// No refutation: another outcome has arrived, or [`MAX_EVENT_INTERVAL`] has passed.
     Nothing,
+}
+
+/// A message from a job's thread.
+enum Message {
+    /// A prefix that extends the job's is refuted.
+    Refuted(Vec<usize>, Refutation),
+    /// The job with this number is done.
+    Done(usize, QueryOutcome),
 }
 
 /// Maximum time between two events.
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the queries on several solvers, each on its own thread, until the wanted answer is known.
-/// Returns the number of a query and its outcome, or `None` if all are refuted or, for
+/// Runs the jobs on groups of solvers, each on its own thread, until the wanted answer is known. The
+/// first groups begin with the first jobs. Returns the number of a job and its outcome, or `None` if all are refuted or, for
 /// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event`
 /// breaks.
 ///
 /// # Panics
 /// If a solver panics.
-pub(super) fn run_queries(
-    queries: &[PrefixQuery<'_>],
+pub(super) fn run_jobs(
+    jobs: &[impl Job],
     wanted: Wanted,
-    solvers: &mut [Box<dyn QuerySolver>],
-    control: &Control,
+    groups: Vec<&mut [Box<dyn QuerySolver>]>,
+    control: &Control<'_>,
     on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, QueryOutcome)> {
-    // Queries with a higher number than `last` are abandoned. Numbers start at 1.
-    let (next, last) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
+    // Jobs with a higher number than `last` are abandoned. Numbers start at 1.
+    let (next, last) = (AtomicUsize::new(groups.len() + 1), AtomicUsize::new(usize::MAX));
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, QueryOutcome)> = None;
     thread::scope(|scope| {
-        for solver in solvers.iter_mut().take(queries.len()) {
+        for (first, solvers) in (1..).zip(groups) {
             let (next, last, sender) = (&next, &last, sender.clone());
             scope.spawn(move || {
                 let _guard = StopOnPanic(control);
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
+                let numbers = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                for number in iter::once(first).chain(numbers) {
                     let task = Task::new(control, number, last);
-                    let Some(query) = queries.get(number - 1).filter(|_| !task.is_stopped()) else {
+                    let Some(job) = jobs.get(number - 1).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = solver.solve(query, task);
+                    let outcome = job.run(solvers, task, &mut |prefix, refutation| {
+                        drop(sender.send(Message::Refuted(prefix, refutation)));
+                    });
                     match (wanted, &outcome) {
                         (Wanted::FirstOpen, QueryOutcome::Refuted(_)) => {}
                         (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),
@@ -82,7 +109,7 @@ pub(super) fn run_queries(
                         }
                         (Wanted::AnyAnswer, _) => {}
                     }
-                    if sender.send((number - 1, outcome)).is_err() {
+                    if sender.send(Message::Done(number - 1, outcome)).is_err() {
                         return;
                     }
                 }
@@ -91,10 +118,11 @@ pub(super) fn run_queries(
         drop(sender);
         loop {
             let event = match receiver.recv_timeout(MAX_EVENT_INTERVAL) {
-                Ok((number, QueryOutcome::Refuted(refutation))) => {
-                    Event::Refuted(number, refutation)
+                Ok(Message::Refuted(prefix, refutation)) => Event::Refuted(prefix, refutation),
+                Ok(Message::Done(number, QueryOutcome::Refuted(refutation))) => {
+                    Event::Refuted(jobs[number].prefix().to_vec(), refutation)
                 }
-                Ok((number, outcome)) => {
+                Ok(Message::Done(number, outcome)) => {
                     let counts = wanted == Wanted::FirstOpen
                         || matches!(outcome, QueryOutcome::Completed(_));
                     if counts && found.as_ref().is_none_or(|&(first, _)| number < first) {
@@ -113,8 +141,8 @@ pub(super) fn run_queries(
     found
 }
 
-/// Stops all queries if its thread panics; the scope of the threads then propagates the panic.
-struct StopOnPanic<'a>(&'a Control);
+/// Stops all jobs if its thread panics; the scope of the threads then propagates the panic.
+struct StopOnPanic<'a>(&'a Control<'a>);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -126,13 +154,26 @@ impl Drop for StopOnPanic<'_> {
 
 /// State shared by the threads of a run: the stop flag and the work counters.
 #[derive(Debug, Default)]
-pub struct Control {
+pub struct Control<'a> {
     stopped: AtomicBool,
     nodes: AtomicU64,
     lps_solved: AtomicU64,
+    /// The job of another run that this run is.
+    outer: Option<Task<'a>>,
 }
 
-impl Control {
+impl<'a> Control<'a> {
+    /// Creates the state of a run that is a job of another run. Its counters begin with those of the
+    /// other run.
+    pub(super) fn within(outer: Task<'a>) -> Self {
+        Self {
+            stopped: AtomicBool::new(false),
+            nodes: AtomicU64::new(outer.control.nodes()),
+            lps_solved: AtomicU64::new(outer.control.lps_solved()),
+            outer: Some(outer),
+        }
+    }
+
     /// Requests all work under this control to stop soon.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -140,7 +181,7 @@ impl Control {
 
     /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed) || self.outer.is_some_and(Task::is_stopped)
     }
 
     /// Returns the number of nodes of all searches.
@@ -159,22 +200,26 @@ impl Control {
     }
 }
 
-/// The handle of one query.
+/// The handle of one job.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    control: &'a Control,
+    control: &'a Control<'a>,
     number: usize,
-    /// Queries with a higher number are abandoned.
+    /// Jobs with a higher number are abandoned.
     last: &'a AtomicUsize,
 }
 
 impl<'a> Task<'a> {
-    pub(super) const fn new(control: &'a Control, number: usize, last: &'a AtomicUsize) -> Self {
+    pub(super) const fn new(
+        control: &'a Control<'a>,
+        number: usize,
+        last: &'a AtomicUsize,
+    ) -> Self {
         Self { control, number, last }
     }
 
-    /// Creates the handle of the only query under `control`.
-    pub const fn alone(control: &'a Control) -> Self {
+    /// Creates the handle of the only job under `control`.
+    pub const fn alone(control: &'a Control<'a>) -> Self {
         static NONE: AtomicUsize = AtomicUsize::new(usize::MAX);
         Self { control, number: 0, last: &NONE }
     }
@@ -184,18 +229,29 @@ impl<'a> Task<'a> {
         self.control.is_stopped() || self.last.load(Ordering::Relaxed) < self.number
     }
 
-    /// Counts nodes searched for the query.
-    pub fn add_nodes(self, nodes: u64) {
-        self.control.nodes.fetch_add(nodes, Ordering::Relaxed);
+    /// Returns the total work under the control of this job, like [`Control::work`].
+    pub(super) fn total_work(self) -> u64 {
+        self.control.work()
     }
 
-    /// Counts LPs solved for the query.
+    /// Counts nodes searched for the job.
+    pub fn add_nodes(self, nodes: u64) {
+        self.control.nodes.fetch_add(nodes, Ordering::Relaxed);
+        if let Some(outer) = self.control.outer {
+            outer.add_nodes(nodes);
+        }
+    }
+
+    /// Counts LPs solved for the job.
     pub fn add_lps(self, lps: u64) {
         self.control.lps_solved.fetch_add(lps, Ordering::Relaxed);
+        if let Some(outer) = self.control.outer {
+            outer.add_lps(lps);
+        }
     }
 }
 
-/// Stops a solver together with its query.
+/// Stops a solver together with its job.
 impl ProgressSink for Task<'_> {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -4,10 +4,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `lexicographic.rs` | the order of the queries, and the first solution derived from their answers |
-//! | `concurrent_queries.rs` | several concurrent queries |
+//! | `decider.rs` | a prefix decided by queries about it and about longer ones |
+//! | `concurrent_queries.rs` | concurrent jobs: queries, or series of them |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
 //! | `dive.rs` | randomized searches for a completion with restarts |
 //! | `probing.rs` | elimination of cells by probing |
+//! | `proofs.rs` | proofs of earlier queries that several solvers share |
 //! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
 //! | `limited_search.rs` | node-limited exhaustive search |
 //! | `components.rs` | blocks of rows that share no columns, searched one after the other |
@@ -39,6 +41,7 @@
 
 mod components;
 mod concurrent_queries;
+mod decider;
 mod dive;
 mod dual_bound;
 mod knapsack;
@@ -46,6 +49,7 @@ mod lexicographic;
 mod limited_search;
 mod params;
 mod probing;
+mod proofs;
 mod query;
 mod relaxation;
 mod residual;
@@ -59,7 +63,7 @@ mod window;
 
 pub use concurrent_queries::{Control, PrefixQuery, Task};
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
-pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver};
+pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver, query_solvers};
 
 /// The largest supported board size.
 pub const LARGEST: usize = 128;

@@ -2,10 +2,13 @@
 //! chosen by, if one was recorded. They change the time of a search and its certificate, never its
 //! answer.
 
-// For `lexicographic.rs`:
+// For `decider.rs`:
 
 /// LP limit of the shortest queries about a prefix that was not settled by its first query.
 pub(super) const SHORT_QUERY_LPS: u64 = 16;
+
+/// Maximum number of concurrent queries about a part of the greedy prefix.
+pub(super) const MAX_GREEDY_ATTEMPTS: usize = 4;
 
 // For `dive.rs`:
 
@@ -83,8 +86,14 @@ pub(super) const TIGHT_NODES_PER_LP: [u64; 2] = [10_000, 40_000];
 /// default one. Measured on n = 58: better than 0.15 and 0.6.
 pub(super) const BRANCHING_NOISE: f64 = 0.3;
 
+// For `proofs.rs`:
+
 /// Number of multipliers that are kept.
 pub(super) const MAX_MULTIPLIERS: usize = 8;
+
+/// Number of prefixes, per solver, for which eliminated cells are kept although they are no part of
+/// the current prefix.
+pub(super) const OTHER_ELIMINATIONS: usize = 4;
 
 // For `relaxation.rs`:
 

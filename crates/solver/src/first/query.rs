@@ -1,7 +1,7 @@
 //! One completion query: does the board with these queens on its first rows have a completion? The
 //! answer is a completion or a refutation that can be checked.
 
-use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 
@@ -12,13 +12,14 @@ use super::dual_bound::DualBound;
 use super::limited_search::{LimitedOutcome, limited};
 use super::params;
 use super::probing::{Eliminations, Probing};
+use super::proofs::{Proofs, lock};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::{Width, Width64x64, Width128x128};
 use crate::bitset::BitSet;
 use nqueens_proof::board::Square;
-use nqueens_proof::first::{Line, Multipliers, Refutation};
+use nqueens_proof::first::{Line, Refutation};
 
 /// Returns the nodes of that search per LP of the query's limit. On boards of odd size, where the
 /// first dual bound leaves hardly any slack, one long search, which learns the weights of the rows,
@@ -49,17 +50,34 @@ pub trait QuerySolver: Send {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
-/// Creates a local solver for the board of size `n` with placed queens, none of which attacks
-/// another, and blocked squares, which no placed queen is on.
+/// Creates one solver like [`query_solvers`].
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
 pub fn query_solver(n: usize, placed: &[Square], blocked: &[Square]) -> Box<dyn QuerySolver> {
+    query_solvers(1, n, placed, blocked).remove(0)
+}
+
+/// Creates local solvers for the board of size `n` with placed queens, none of which attacks
+/// another, and blocked squares, which no placed queen is on. Each of them uses what the others
+/// have proved.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`](crate::first::LARGEST).
+pub fn query_solvers(
+    number: usize,
+    n: usize,
+    placed: &[Square],
+    blocked: &[Square],
+) -> Vec<Box<dyn QuerySolver>> {
+    fn create<W: Width>(number: usize, board: &LocalSolver<W>) -> Vec<Box<dyn QuerySolver>> {
+        (0..number).map(|_| -> Box<dyn QuerySolver> { Box::new(board.sharing()) }).collect()
+    }
     assert!(n <= crate::first::LARGEST);
     if n <= Width64x64::ROWS {
-        Box::new(LocalSolver::<Width64x64>::new(n, placed, blocked))
+        create(number, &LocalSolver::<Width64x64>::new(n, placed, blocked))
     } else {
-        Box::new(LocalSolver::<Width128x128>::new(n, placed, blocked))
+        create(number, &LocalSolver::<Width128x128>::new(n, placed, blocked))
     }
 }
 
@@ -90,11 +108,8 @@ pub(super) struct LocalSolver<W: Width> {
     placed: Vec<Square>,
     blocked: Vec<Square>,
     relaxations: Option<Relaxations<W>>,
-    /// Multipliers with which the knapsacks refuted a board, most recent last.
-    proved: VecDeque<Multipliers>,
     weights: Weights,
-    /// Cells eliminated for these prefixes, each of which starts with the one before it.
-    eliminated: Vec<(Vec<usize>, Eliminations<W>)>,
+    proofs: Arc<Mutex<Proofs<W>>>,
 }
 
 /// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first
@@ -154,7 +169,7 @@ struct CompletionSearch<'c, W: Width> {
     task: Task<'c>,
     left: Limits,
     relaxations: &'c mut Relaxations<W>,
-    proved: &'c mut VecDeque<Multipliers>,
+    proofs: &'c Mutex<Proofs<W>>,
     weights: &'c mut Weights,
     /// The components in the last LP solution.
     components: Components,
@@ -199,7 +214,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             task,
             left: Limits::new(self.n, lp_limit),
             relaxations,
-            proved: &mut self.proved,
+            proofs: &self.proofs,
             weights: &mut self.weights,
             components: Components::default(),
             random: Rng::with_seed(attempt),
@@ -209,8 +224,9 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         if let Some(refutation) = search.prove_again(&board) {
             return QueryOutcome::Refuted(refutation);
         }
-        let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
-        let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| eliminated);
+        let known = lock(&self.proofs).eliminated(prefix);
+        let known = known.as_ref();
+        let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| &**eliminated);
         let more = lp_limit >= params::ELIMINATING_QUERY_LPS
             && own.is_none_or(|own| {
                 own.can_continue(lp_limit.saturating_mul(params::MAX_PROBES_PER_LP))
@@ -229,7 +245,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         }
         let (state, eliminated) = search.eliminate(
             &mut board,
-            known.map(|(_, eliminated)| eliminated),
+            known.map(|(_, eliminated)| &**eliminated),
             own,
             more.then_some(lp_limit.saturating_mul(params::MAX_PROBES_PER_LP)),
         );
@@ -247,8 +263,8 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             other => other,
         };
         if more {
-            self.eliminated.retain(|(other, _)| prefix.starts_with(other) && other != prefix);
-            self.eliminated.push((prefix.to_vec(), eliminated));
+            let others = params::OTHER_ELIMINATIONS * Arc::strong_count(&self.proofs);
+            lock(&self.proofs).add_eliminated(prefix, eliminated, others);
         }
         outcome
     }
@@ -261,10 +277,15 @@ impl<W: Width> LocalSolver<W> {
             placed: placed.to_vec(),
             blocked: blocked.to_vec(),
             relaxations: None,
-            proved: VecDeque::new(),
             weights: Weights::new(n),
-            eliminated: Vec::new(),
+            proofs: Arc::default(),
         }
+    }
+
+    /// Returns a solver for the same board that shares the proofs of this one.
+    fn sharing(&self) -> Self {
+        let proofs = Arc::clone(&self.proofs);
+        Self { proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
@@ -281,15 +302,12 @@ impl<W: Width> LocalSolver<W> {
 impl<W: Width> CompletionSearch<'_, W> {
     /// Looks for a refutation by multipliers that refuted another board.
     fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
+        let known = lock(self.proofs).multipliers.clone();
         let master = &mut self.relaxations.master;
-        let place = self
-            .proved
-            .iter()
-            .rposition(|multipliers| master.price(board, multipliers).is_none())?;
-        let multipliers = self.proved.remove(place)?;
-        let refutation = Refutation::dual_bound(&multipliers, true, &Refutation::search());
-        self.proved.push_back(multipliers);
-        Some(refutation)
+        let multipliers =
+            known.iter().rfind(|multipliers| master.price(board, multipliers).is_none())?;
+        lock(self.proofs).add_multipliers(multipliers);
+        Some(Refutation::dual_bound(multipliers, true, &Refutation::search()))
     }
 
     /// Eliminates cells of the board: first those that are known to be eliminated for a part of
@@ -367,10 +385,7 @@ impl<W: Width> CompletionSearch<'_, W> {
             promising.then(|| self.relaxations.master.refute(&board, used, self.task)).flatten();
         if let Some(knapsack) = knapsack {
             let then = Refutation::dual_bound(&knapsack, true, &Refutation::search());
-            self.proved.push_back(knapsack);
-            if self.proved.len() > params::MAX_MULTIPLIERS {
-                self.proved.pop_front();
-            }
+            lock(self.proofs).add_multipliers(&Arc::new(knapsack));
             return QueryOutcome::Refuted(refuted(&then));
         }
         let lp_values = self.lp_values(&board);

@@ -1,14 +1,15 @@
 //! Tests of the modules against the plain definition, on random partial boards.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use fastrand::Rng;
 
 use super::components::Components;
 use super::concurrent_queries::{Control, PrefixQuery, Task};
+use super::decider::is_free;
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
-use super::lexicographic::is_free;
 use super::probing::{Eliminations, Probing};
 use super::query::{LocalSolver, QueryOutcome, QuerySolver};
 use super::relaxation::{Assignment, Master};
@@ -18,7 +19,7 @@ use super::width::{Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::*;
 use crate::bitset::BitSet;
 use crate::classical::{AnswerSink, Ending, Method};
-use crate::progress::Unobserved;
+use crate::progress::{Progress, ProgressSink, Unobserved};
 use nqueens_proof::ProofError;
 use nqueens_proof::board::{Piece, Problem, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
@@ -274,7 +275,7 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
 #[test]
 fn every_first_solution_has_a_certificate_for_any_number_of_threads() {
     for n in 0..=24 {
-        for threads in [1, 3] {
+        for threads in [1, 2, 3, 8] {
             let options = Options { threads, ..Options::default() };
             let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
             assert!(found.finished);
@@ -334,6 +335,58 @@ fn the_first_completion_of_a_board_equals_that_of_backtracking() {
         );
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
+}
+
+/// Gives up at random instead of solving.
+struct GivesUpAtRandom(Box<dyn QuerySolver>, Rng);
+
+impl QuerySolver for GivesUpAtRandom {
+    fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
+        if self.1.u8(..3) > 0 { QueryOutcome::GivenUp } else { self.0.solve(query, task) }
+    }
+}
+
+#[test]
+fn concurrent_runs_that_give_up_are_interrupted_and_resumed_find_the_first_solution() {
+    /// Stops a run after some reports.
+    struct Stop(usize);
+    impl ProgressSink for Stop {
+        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+            self.0 = self.0.saturating_sub(1);
+            if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn time_left(&self) -> Option<Duration> {
+            None
+        }
+    }
+    let seed = Rng::new().get_seed();
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let mut runs = 0;
+    for n in (4..=16).chain(4..=16) {
+        let mut refuted = Refutations::new();
+        let found = loop {
+            let solvers = (0..random.usize(1..=6)).map(|_| -> Box<dyn QuerySolver> {
+                Box::new(GivesUpAtRandom(query_solver(n, &[], &[]), random.fork()))
+            });
+            let solvers = solvers.collect();
+            let options = Options { refuted, ..Options::default() };
+            let mut sink = Stop(random.usize(3..60));
+            let found = first_solution_with(n, options, solvers, &mut sink, &mut |_| {});
+            runs += 1;
+            if found.finished {
+                break found;
+            }
+            refuted = resume::read(n, &resume::write(n, &found.refuted)).expect("valid ones");
+        };
+        let expected = first_by_backtracking(&Problem::empty(Piece::Queen, n));
+        assert_eq!(found.solution, expected, "n = {n}");
+        let refutations = found.refutations(n);
+        let refutations: Vec<_> = refutations.iter().collect();
+        assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
+    }
+    assert!(runs > 30, "{runs} runs");
 }
 
 /// Returns the first solution of a board by plain backtracking; `None` if it has none.

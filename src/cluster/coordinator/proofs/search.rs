@@ -120,7 +120,7 @@ fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
     let certificate =
-        proof::first::certificate_within(n, found.solution.as_deref(), &refutations, meter);
+        proof::first::certificate_within(n, found.solution.as_deref(), &refutations, 1, meter);
     certificate.map_err(|error| io::Error::other(error.to_string()))
 }
 

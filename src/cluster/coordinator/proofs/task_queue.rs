@@ -100,7 +100,7 @@ impl ProveReply {
 #[derive(Debug)]
 struct Task {
     job: JobHash,
-    /// Tasks of higher priority are leased first, among equals those that were added first.
+    /// Tasks of higher priority are leased first.
     priority: i32,
     query: TaskQuery,
     lease: Option<TaskLease>,
@@ -159,6 +159,32 @@ impl QueueState {
         self.next += 1;
         self.tasks.insert(number, Task { job, priority, query, lease: None, answer: None });
         number
+    }
+
+    /// Returns the tasks in the order in which they are leased: by priority, then the jobs in turn,
+    /// then by urgency within the job, then by number. Of a job's completion queries, the one with
+    /// the lexicographically smallest prefix is the most urgent: a completion makes the queries
+    /// after it useless.
+    fn by_urgency(&self) -> Vec<u64> {
+        fn prefix(task: &Task) -> &[usize] {
+            match &task.query {
+                TaskQuery::Completion(query) => &query.prefix,
+                TaskQuery::Part(_) => &[],
+            }
+        }
+        let mut tasks: Vec<(&u64, &Task)> = self.tasks.iter().collect();
+        tasks.sort_by_key(|(_, task)| (task.job, prefix(task)));
+        let mut turns: HashMap<JobHash, u64> = HashMap::new();
+        let mut by_turn: Vec<_> = tasks
+            .into_iter()
+            .map(|(&number, task)| {
+                let turn = turns.entry(task.job).or_default();
+                *turn += 1;
+                (Reverse(task.priority), *turn, number)
+            })
+            .collect();
+        by_turn.sort_unstable();
+        by_turn.into_iter().map(|(_, _, number)| number).collect()
     }
 
     /// Opens the tasks of silent workers to others.
@@ -226,15 +252,19 @@ impl QueueState {
         let share = open.div_ceil(self.workers.len());
         let mut tasks = Vec::new();
         let mut room_bytes = MOST_BYTES;
-        let mut by_priority: Vec<(&u64, &mut Task)> = self.tasks.iter_mut().collect();
-        by_priority.sort_by_key(|(_, task)| Reverse(task.priority));
-        for (&task, Task { query, lease, answer, .. }) in by_priority {
+        for Task { lease, .. } in self.tasks.values_mut() {
             // Leased by an earlier call, but the worker does not list it.
             if lease.as_ref().is_some_and(|lease| {
                 lease.worker == worker && (lease.boot, lease.call) != (boot, number)
             }) {
                 *lease = None;
             }
+        }
+        let by_urgency = if held < capacity.min(share) { self.by_urgency() } else { Vec::new() };
+        for task in by_urgency {
+            let Some(Task { query, lease, answer, .. }) = self.tasks.get_mut(&task) else {
+                continue;
+            };
             let can = can(query);
             let fits = bytes(query) <= room_bytes || tasks.is_empty();
             let room = held < capacity.min(share) && tasks.len() < MOST_AT_ONCE && fits;

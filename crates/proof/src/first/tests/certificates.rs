@@ -3,6 +3,22 @@
 use super::*;
 use crate::{check as check_certificate, check_within as check_certificate_within, open};
 
+/// Creates a certificate with one thread and with three, which must not differ.
+fn certificate(
+    n: usize,
+    solution: Option<&[usize]>,
+    refutations: &[&Refutation],
+) -> Result<Vec<u8>, ProofError> {
+    let [one, three] = [1, 3].map(|threads| {
+        certificate_within(n, solution, refutations, threads, &mut Meter::new(None))
+    });
+    assert_eq!(one.is_ok(), three.is_ok(), "n = {n}: {one:?}, {three:?}");
+    if let (Ok(one), Ok(three)) = (&one, &three) {
+        assert_eq!(one, three, "n = {n}");
+    }
+    one
+}
+
 #[test]
 fn certificates_prove_the_first_solutions_of_small_boards() {
     for (n, search) in (0..=10).flat_map(|n| SEARCHES.map(|search| (n, search()))) {
@@ -126,6 +142,32 @@ fn a_check_needs_exactly_the_work_that_it_reports() {
     let stopped =
         check_certificate_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
     assert_eq!(stopped, Err(ProofError::Stopped));
+}
+
+#[test]
+fn several_threads_end_a_check_when_the_meter_does() {
+    let (first, refutations) = searched(10);
+    let refutations: Vec<&Refutation> = refutations.iter().collect();
+    let within =
+        |meter: &mut Meter<'_>| certificate_within(10, first.as_deref(), &refutations, 3, meter);
+    assert_eq!(within(&mut Meter::new(None).stopped_by(&|| true)), Err(ProofError::Stopped));
+    let mut meter = Meter::new(None);
+    assert!(within(&mut meter).is_ok());
+    let work = meter.work();
+    assert!(work > 1, "{work}");
+    assert_eq!(within(&mut Meter::new(Some(1))), Err(ProofError::LimitReached(1)));
+    assert!(within(&mut Meter::new(Some(work))).is_ok());
+}
+
+#[test]
+fn a_solution_of_another_board_is_refused() {
+    let (first, refutations) = searched(6);
+    let refutations: Vec<&Refutation> = refutations.iter().collect();
+    for n in [0, 1, 5, 7] {
+        assert!(certificate(n, first.as_deref(), &refutations).is_err(), "n = {n}");
+    }
+    let longer = [first.expect("n = 6 has one"), vec![0]].concat();
+    assert!(certificate(6, Some(&longer), &refutations).is_err());
 }
 
 #[test]

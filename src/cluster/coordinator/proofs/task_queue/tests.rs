@@ -65,6 +65,27 @@ fn tasks_of_higher_priority_are_leased_first() {
 }
 
 #[test]
+fn smaller_prefixes_are_leased_first_and_jobs_take_turns() {
+    let mut state = QueueState::new(100);
+    let other = JobHash::from_bytes([6; 16]);
+    for (job, column) in [(JOB, 4), (JOB, 2), (other, 5), (JOB, 0), (other, 1), (JOB, 2)] {
+        state.add(job, 0, query(column));
+    }
+    let longer = TaskQuery::Completion(CompletionQuery {
+        n: 8,
+        prefix: vec![0, 3],
+        programmes: 1,
+        attempt: 0,
+    });
+    state.add(JOB, 0, longer);
+    // The most urgent ones of the jobs first, then the next ones; equal prefixes by number.
+    assert_eq!(
+        numbers(state.call("a", &call(1, 1, 9, &[]), 0)),
+        [103, 104, 102, 106, 101, 105, 100]
+    );
+}
+
+#[test]
 fn a_task_that_its_worker_does_not_list_is_leased_again() {
     let mut state = queue_of(&[0, 2]);
     assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
@@ -186,10 +207,10 @@ fn tasks_of_a_quarantined_worker_go_to_others() {
 #[test]
 fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts() {
     let queue = TaskQueue::new();
-    let completion = queue.state().add(JOB, 0, query(0));
     let part = queue.state().add(JOB, 0, part());
+    let completion = queue.state().add(JOB, 0, query(0));
     let newer = |number, holding: &[u64]| call(7, number, 9, holding);
-    assert_eq!(numbers(queue.state().call("newer", &newer(1, &[]), 0)), [completion, part]);
+    assert_eq!(numbers(queue.state().call("newer", &newer(1, &[]), 0)), [part, completion]);
     queue.state().answer("newer", 7, vec![(completion, given_up())]);
     let answered = queue.state().tasks[&completion].answer.clone().expect("an answer");
     queue.state().tasks.remove(&completion);

@@ -1,0 +1,68 @@
+//! Proofs of earlier queries, for later ones.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::params;
+use super::probing::Eliminations;
+use super::width::Width;
+use nqueens_proof::first::Multipliers;
+
+/// Proofs of earlier queries that several solvers share.
+pub(super) struct Proofs<W: Width> {
+    /// Multipliers with which the knapsacks refuted a board, most recent last.
+    pub(super) multipliers: VecDeque<Arc<Multipliers>>,
+    /// Cells eliminated for these prefixes, most recent last.
+    eliminated: Vec<(Vec<usize>, Arc<Eliminations<W>>)>,
+}
+
+impl<W: Width> Default for Proofs<W> {
+    fn default() -> Self {
+        Self { multipliers: VecDeque::new(), eliminated: Vec::new() }
+    }
+}
+
+impl<W: Width> Proofs<W> {
+    /// Adds multipliers, or makes them the most recent ones.
+    pub(super) fn add_multipliers(&mut self, multipliers: &Arc<Multipliers>) {
+        self.multipliers.retain(|other| !Arc::ptr_eq(other, multipliers));
+        self.multipliers.push_back(Arc::clone(multipliers));
+        if self.multipliers.len() > params::MAX_MULTIPLIERS {
+            self.multipliers.pop_front();
+        }
+    }
+
+    /// Returns the longest part of this prefix for which cells were eliminated, with these cells.
+    pub(super) fn eliminated(
+        &self,
+        prefix: &[usize],
+    ) -> Option<(Vec<usize>, Arc<Eliminations<W>>)> {
+        let parts = self.eliminated.iter().filter(|(other, _)| prefix.starts_with(other));
+        parts.max_by_key(|(other, _)| other.len()).cloned()
+    }
+
+    /// Adds the cells eliminated for a prefix. Of those for prefixes that are no part of this one,
+    /// only the `others` most recent are kept.
+    pub(super) fn add_eliminated(
+        &mut self,
+        prefix: &[usize],
+        cells: Eliminations<W>,
+        others: usize,
+    ) {
+        self.eliminated.retain(|(other, _)| other != prefix);
+        let is_other = |other: &[usize]| !prefix.starts_with(other);
+        let number = self.eliminated.iter().filter(|(other, _)| is_other(other)).count();
+        let mut excess = number.saturating_sub(others);
+        self.eliminated.retain(|(other, _)| {
+            let is_excess = excess > 0 && is_other(other);
+            excess -= usize::from(is_excess);
+            !is_excess
+        });
+        self.eliminated.push((prefix.to_vec(), Arc::new(cells)));
+    }
+}
+
+/// Locks the proofs. No code that holds the lock can panic half-way through a change.
+pub(super) fn lock<W: Width>(proofs: &Mutex<Proofs<W>>) -> MutexGuard<'_, Proofs<W>> {
+    proofs.lock().unwrap_or_else(PoisonError::into_inner)
+}
