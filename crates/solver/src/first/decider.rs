@@ -4,77 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::board::Board;
 use super::concurrent_queries::{Control, Event, Job, PrefixQuery, Task, Wanted, run_jobs};
 use super::lexicographic::Refutations;
 use super::params;
 use super::query::{QueryOutcome, QuerySolver};
 use crate::progress::Progress;
-use nqueens_proof::board::{Piece, Square};
 use nqueens_proof::first::{Line, Refutation};
-
-/// The board that is to be completed.
-#[derive(Clone, Debug)]
-pub(super) struct Board {
-    pub(super) n: usize,
-    pub(super) placed: Vec<Square>,
-    pub(super) blocked: Vec<Square>,
-}
-
-impl Board {
-    /// Returns `above` extended by one queen, for each free column before `end`.
-    pub(super) fn extensions(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
-        let free = (0..end).filter(|&column| self.is_free(above, column));
-        free.map(|column| above.iter().copied().chain([column]).collect()).collect()
-    }
-
-    /// Returns the first free column of each row, up to the first row that has none.
-    pub(super) fn greedy(&self) -> Vec<usize> {
-        let mut prefix = Vec::new();
-        while prefix.len() < self.n {
-            let free = |&column: &usize| self.is_free(&prefix, column);
-            let Some(column) = (0..self.n).find(free) else { break };
-            prefix.push(column);
-        }
-        prefix
-    }
-
-    /// Returns whether a queen in `column` of the next row attacks none of those above, its square
-    /// is not blocked, and it attacks no placed queen or is one of them.
-    fn is_free(&self, above: &[usize], column: usize) -> bool {
-        let square = Square::new(above.len(), column);
-        let avoids_placed = self
-            .placed
-            .iter()
-            .all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square));
-        is_free(above, column) && avoids_placed && !self.blocked.contains(&square)
-    }
-
-    /// Returns the LP limits. On boards of even size the knapsacks refute most prefixes that can be
-    /// refuted, at once or after one more row; on boards of odd size, search gets further. Measured
-    /// with a limit of 1 instead of 15: n = 44, 50, 70 and 74 take half to two thirds of the time,
-    /// n = 62 the same; n = 79 did not finish in the time that it takes with 15.
-    const fn lp_limits(&self) -> LpLimits {
-        if self.n.is_multiple_of(2) {
-            LpLimits { query: 1, greedy: 8 }
-        } else {
-            LpLimits { query: 15, greedy: 60 }
-        }
-    }
-}
-
-/// LP limits of queries.
-struct LpLimits {
-    /// LP limit of a query before it is answered by other means.
-    query: u64,
-    /// LP limit of a query about a part of the greedy prefix.
-    greedy: u64,
-}
-
-/// Returns whether a queen in `column` of the next row attacks none of those above.
-pub(super) fn is_free(above: &[usize], column: usize) -> bool {
-    let row = above.len();
-    above.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) != row - r)
-}
 
 /// Statistics of the prefixes settled so far.
 #[derive(Debug)]
@@ -186,13 +122,13 @@ impl<'a> Decider<'a> {
     }
 
     /// Decides prefixes by queries of at most `lp_limit` LPs. A query without an answer is split
-    /// into queries about one more row, until the total work exceeds `work_limit`; the result is
-    /// then [`Decision::Open`].
+    /// into queries about one more row, until the work limit is reached; the result is then
+    /// [`Decision::Open`].
     fn decide_within(
         &mut self,
         prefixes: &[Vec<usize>],
         lp_limit: u64,
-        work_limit: u64,
+        work_limit: &WorkLimit<'_>,
     ) -> ControlFlow<(), Decision> {
         let mut begin = 0;
         loop {
@@ -204,7 +140,7 @@ impl<'a> Decider<'a> {
                 }
                 Some((number, false)) => begin + number,
             };
-            if self.control.work() >= work_limit {
+            if work_limit.is_reached(self.control.work()) {
                 return ControlFlow::Continue(Decision::Open);
             }
             match self.decide_below(&prefixes[number], lp_limit, work_limit)? {
@@ -220,7 +156,7 @@ impl<'a> Decider<'a> {
         &mut self,
         prefix: &[usize],
         lp_limit: u64,
-        work_limit: u64,
+        work_limit: &WorkLimit<'_>,
     ) -> ControlFlow<(), Decision> {
         let n = self.board.n;
         if prefix.len() == n {
@@ -264,8 +200,8 @@ impl<'a> Decider<'a> {
             } else {
                 (jobs.len(), None)
             };
-            let before = self.control.work();
-            jobs.insert(place, self.job(Kind::Below { prefix, lp_limit, before }));
+            let round = Round { lp_limit, before: self.control.work(), is_concurrent: solvers > 1 };
+            jobs.insert(place, self.job(Kind::Below { prefix, round }));
             if self.run_jobs(&jobs, Wanted::AnyAnswer, below)?.is_some() {
                 break Decision::First(0);
             }
@@ -394,15 +330,46 @@ struct DecisionJob<'a> {
     statistics: &'a Mutex<Statistics>,
 }
 
+/// A round in which a prefix is to be settled.
+#[derive(Clone, Copy)]
+struct Round {
+    lp_limit: u64,
+    /// The total work before the round.
+    before: u64,
+    /// True if there are several solvers.
+    is_concurrent: bool,
+}
+
+/// The limit on the work of a job about longer prefixes.
+struct WorkLimit<'a> {
+    round: Round,
+    task: Task<'a>,
+    /// The total work when the job began.
+    start: u64,
+    /// The number of solvers of the job.
+    solvers: u64,
+}
+
+impl WorkLimit<'_> {
+    /// Returns whether each solver of the job, whose control has counted `work` in all, has done as
+    /// much work as the LP limit of the round and as all other jobs of the round so far; or, in a
+    /// concurrent round, in which those go on, twice as much.
+    fn is_reached(&self, work: u64) -> bool {
+        let Round { lp_limit, before, is_concurrent } = self.round;
+        let own = work - self.start;
+        let others = (self.task.total_work() - before).saturating_sub(own);
+        let factor = if is_concurrent { 2 } else { 1 };
+        own >= self.solvers * lp_limit.max(factor * others)
+    }
+}
+
 /// The kind of a job.
 #[derive(Clone, Copy)]
 enum Kind<'a> {
     /// A query. `settling` is the LP limit of the round if its prefix is being settled.
     Query { query: PrefixQuery<'a>, settling: Option<u64> },
-    /// Queries about longer prefixes, in a round with this LP limit, until each solver has done as
-    /// much work or as much as the other jobs of the round. `before` is the total work before the
-    /// round.
-    Below { prefix: &'a [usize], lp_limit: u64, before: u64 },
+    /// Queries about longer prefixes in a round.
+    Below { prefix: &'a [usize], round: Round },
     /// Queries about a prefix and longer ones, until the prefix is decided.
     Decide { prefix: &'a [usize] },
 }
@@ -441,12 +408,12 @@ impl Job for DecisionJob<'_> {
                 }
                 outcome
             }
-            Kind::Below { prefix, lp_limit, before } => {
-                let now = task.total_work();
-                let work_limit = now + lp_limit.max(now - before) * solvers.len() as u64;
-                let lp_limit = self.board.lp_limits().query.max(lp_limit / 32);
+            Kind::Below { prefix, round } => {
+                let start = task.total_work();
+                let work_limit = WorkLimit { round, task, start, solvers: solvers.len() as u64 };
+                let lp_limit = self.board.lp_limits().query.max(round.lp_limit / 32);
                 self.decide(solvers, task, refuted, |decider| {
-                    decider.decide_below(prefix, lp_limit, work_limit)
+                    decider.decide_below(prefix, lp_limit, &work_limit)
                 })
             }
             Kind::Decide { prefix } => {

@@ -15,8 +15,9 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use super::LARGEST;
+use super::board::Board;
 use super::concurrent_queries::Control;
-use super::decider::{Board, Decider, Decision, Observer, Statistics};
+use super::decider::{Decider, Decision, Observer, Statistics};
 use super::query::{QuerySolver, query_solvers};
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::{Answer, Unproven, Verdict};

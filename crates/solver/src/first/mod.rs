@@ -4,6 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `lexicographic.rs` | the order of the queries, and the first solution derived from their answers |
+//! | `board.rs` | the board that is to be completed, and the limits of queries about it |
 //! | `decider.rs` | a prefix decided by queries about it and about longer ones |
 //! | `concurrent_queries.rs` | concurrent jobs: queries, or series of them |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
@@ -39,6 +40,7 @@
 //! all central diagonals must be used. A linear relaxation reaches the right sum with half-used
 //! diagonals at the ends; a set of whole diagonals often cannot.
 
+mod board;
 mod components;
 mod concurrent_queries;
 mod decider;

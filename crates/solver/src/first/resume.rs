@@ -53,7 +53,7 @@ pub fn read_within(
     }
     for (prefix, refutation) in &refuted {
         let free = |(row, &column): (usize, &usize)| {
-            column < n && crate::first::decider::is_free(&prefix[..row], column)
+            column < n && crate::first::board::is_free(&prefix[..row], column)
         };
         // With a queen in each row there is nothing left to refute.
         if prefix.len() >= n || !prefix.iter().enumerate().all(free) {

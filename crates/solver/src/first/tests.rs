@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use super::board::is_free;
 use super::components::Components;
 use super::concurrent_queries::{Control, PrefixQuery, Task};
-use super::decider::is_free;
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
 use super::probing::{Eliminations, Probing};
