@@ -67,9 +67,9 @@ enum Message {
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the jobs on groups of solvers, each on its own thread, until the wanted answer is known. The
-/// first groups begin with the first jobs. Returns the number of a job and its outcome, or `None` if all are refuted or, for
-/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event`
-/// breaks.
+/// first groups begin with the first jobs. Returns the number of a job and its outcome, or `None` if
+/// all are refuted or, for [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped
+/// when `on_event` breaks.
 ///
 /// # Panics
 /// If a solver panics.

@@ -114,7 +114,7 @@ pub fn first_solution(
 pub fn first_solution_with(
     n: usize,
     options: Options,
-    solvers: Vec<Box<dyn QuerySolver>>,
+    mut solvers: Vec<Box<dyn QuerySolver>>,
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
@@ -123,7 +123,6 @@ pub fn first_solution_with(
     let control = Control::default();
     let statistics = Mutex::new(Statistics::new(n));
     let mut observer = TopLevel { sink, keep };
-    let mut solvers = solvers;
     let mut decider = Decider {
         board: &board,
         solvers: &mut solvers,

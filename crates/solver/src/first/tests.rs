@@ -360,9 +360,7 @@ fn concurrent_runs_that_give_up_are_interrupted_and_resumed_find_the_first_solut
             None
         }
     }
-    let seed = Rng::new().get_seed();
-    println!("seed {seed}");
-    let mut random = Rng::with_seed(seed);
+    let mut random = Rng::with_seed(9);
     let mut runs = 0;
     for n in (4..=16).chain(4..=16) {
         let mut refuted = Refutations::new();
