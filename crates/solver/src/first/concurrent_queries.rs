@@ -66,10 +66,10 @@ enum Message {
 /// Maximum time between two events.
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the jobs on groups of solvers, each on its own thread, until the wanted answer is known. The
-/// first groups begin with the first jobs. Returns the number of a job and its outcome, or `None` if
-/// all are refuted or, for [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped
-/// when `on_event` breaks.
+/// Runs the jobs on groups of solvers, one thread per group, until the wanted answer is known. Each
+/// group begins with the job at its own place in the list, then takes the next job that no group
+/// has taken. Returns the number of a job and its outcome, or `None` if all are refuted or, for
+/// [`Wanted::AnyAnswer`], if no answer is a completion. Stops everything when `on_event` breaks.
 ///
 /// # Panics
 /// If a solver panics.
@@ -158,13 +158,13 @@ pub struct Control<'a> {
     stopped: AtomicBool,
     nodes: AtomicU64,
     lps_solved: AtomicU64,
-    /// The job of another run that this run is.
+    /// The job of an outer run, if this run is a part of one.
     outer: Option<Task<'a>>,
 }
 
 impl<'a> Control<'a> {
-    /// Creates the state of a run that is a job of another run. Its counters begin with those of the
-    /// other run.
+    /// Creates the state of a run that is a job of another run. Its counters begin with those of
+    /// the other run.
     pub(super) fn within(outer: Task<'a>) -> Self {
         Self {
             stopped: AtomicBool::new(false),

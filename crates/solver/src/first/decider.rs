@@ -15,11 +15,11 @@ use nqueens_proof::first::{Line, Refutation};
 /// Statistics of the prefixes settled so far.
 #[derive(Debug)]
 pub(super) struct Statistics {
-    /// By number of queens: the LP limit of the last query that settled a prefix. The next prefix
+    /// By number of queens: the LP limit of the last round in which a query settled a prefix. The next prefix
     /// is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8 instead of
     /// 13.5 million nodes; n = 58 to 93 about the same.
     lp_limits: BTreeMap<usize, u64>,
-    /// True if the last prefix was refuted. Mostly, the next one is settled in the same way.
+    /// True if the prefix settled last was refuted; the next one usually ends in the same way.
     last_refuted: bool,
 }
 
@@ -90,8 +90,9 @@ impl<'a> Decider<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Decides prefixes until one of them has a completion, which becomes the witness, or a long
-    /// search has refuted one; others are [`Decision::Open`] then.
+    /// Decides prefixes in order. If one has a completion, the completion becomes the witness. Returns
+    /// [`Decision::Open`] after a prefix was settled and refuted, so that the caller can choose again
+    /// which prefixes to decide.
     pub(super) fn decide(&mut self, prefixes: &[Vec<usize>]) -> ControlFlow<(), Decision> {
         let lp_limit = self.board.lp_limits().query;
         let first = if self.expects_refutations() {
@@ -192,8 +193,9 @@ impl<'a> Decider<'a> {
             let mut jobs = vec![query(lp_limit)];
             let short = lp_limit / params::SHORT_QUERY_LPS / 2;
             jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
-            // A single solver gets to the longer prefixes after the queries. Of several, one begins
-            // with the long query, some with the short ones, and the others with longer prefixes.
+            // A single solver comes to the longer prefixes after the queries. Of several, one begins
+            // with the long query, fewer than half with short ones (if there are any), and the others
+            // with longer prefixes.
             let solvers = self.solvers.len();
             let (place, below) = if solvers > 1 {
                 (1, Some(solvers - 1 - (solvers / 2 - 1).min(short as usize)))
@@ -267,7 +269,12 @@ impl<'a> Decider<'a> {
                 let (group, others) = others.split_at_mut(second);
                 [first, group].into_iter().chain(others.chunks_mut(1)).collect()
             }
-            None => solvers.chunks_mut(solvers.len().div_ceil(jobs.len().max(1))).collect(),
+            None => {
+                let number = jobs.len().clamp(1, solvers.len());
+                let (each, larger) = (solvers.len() / number, solvers.len() % number);
+                let (larger, others) = solvers.split_at_mut(larger * (each + 1));
+                larger.chunks_mut(each + 1).chain(others.chunks_mut(each)).collect()
+            }
         };
         let found = run_jobs(jobs, wanted, groups, control, &mut |event| {
             if let Event::Refuted(prefix, refutation) = event {
@@ -351,9 +358,9 @@ struct WorkLimit<'a> {
 }
 
 impl WorkLimit<'_> {
-    /// Returns whether each solver of the job, whose control has counted `work` in all, has done as
-    /// much work as the LP limit of the round and as all other jobs of the round so far; or, in a
-    /// concurrent round, in which those go on, twice as much.
+    /// Returns whether the job, whose control has counted `work` in all, has done, on average per
+    /// solver, as much work as the LP limit of the round and as all other jobs of the round so far.
+    /// In a concurrent round, where those go on, it has to do twice as much as they have.
     fn is_reached(&self, work: u64) -> bool {
         let Round { lp_limit, before, is_concurrent } = self.round;
         let own = work - self.start;

@@ -86,13 +86,13 @@ pub(super) const TIGHT_NODES_PER_LP: [u64; 2] = [10_000, 40_000];
 /// default one. Measured on n = 58: better than 0.15 and 0.6.
 pub(super) const BRANCHING_NOISE: f64 = 0.3;
 
-// For `proofs.rs`:
+// For `proofs.rs` and `query.rs`:
 
 /// Number of multipliers that are kept.
 pub(super) const MAX_MULTIPLIERS: usize = 8;
 
-/// Number of prefixes, per solver, for which eliminated cells are kept although they are no part of
-/// the current prefix.
+/// Number of prefixes per solver whose eliminated cells are kept although they are not parts of the
+/// current prefix.
 pub(super) const OTHER_ELIMINATIONS: usize = 4;
 
 // For `relaxation.rs`:

@@ -55,8 +55,9 @@ pub fn read_within(
         let free = |(row, &column): (usize, &usize)| {
             column < n && crate::first::board::is_free(&prefix[..row], column)
         };
-        // With a queen in each row there is nothing left to refute.
-        if prefix.len() >= n || !prefix.iter().enumerate().all(free) {
+        // A run never refutes the prefix without queens, and with a queen in each row there is nothing
+        // left to refute.
+        if prefix.is_empty() || prefix.len() >= n || !prefix.iter().enumerate().all(free) {
             return Err(ResumeError::Damaged);
         }
         check_refutation_within(n, prefix, refutation, u64::MAX, meter)?;

@@ -347,7 +347,7 @@ impl QuerySolver for GivesUpAtRandom {
 }
 
 #[test]
-fn concurrent_runs_that_give_up_are_interrupted_and_resumed_find_the_first_solution() {
+fn runs_that_give_up_or_are_interrupted_find_the_first_solution_in_the_end() {
     /// Stops a run after some reports.
     struct Stop(usize);
     impl ProgressSink for Stop {
