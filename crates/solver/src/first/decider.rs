@@ -15,9 +15,9 @@ use nqueens_proof::first::{Line, Refutation};
 /// Statistics of the prefixes settled so far.
 #[derive(Debug)]
 pub(super) struct Statistics {
-    /// By number of queens: the LP limit of the last round in which a query settled a prefix. The next prefix
-    /// is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8 instead of
-    /// 13.5 million nodes; n = 58 to 93 about the same.
+    /// By number of queens: the LP limit of the last round in which a query settled a prefix. The
+    /// next prefix is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8
+    /// instead of 13.5 million nodes; n = 58 to 93 about the same.
     lp_limits: BTreeMap<usize, u64>,
     /// True if the prefix settled last was refuted; the next one usually ends in the same way.
     last_refuted: bool,
@@ -90,9 +90,9 @@ impl<'a> Decider<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Decides prefixes in order. If one has a completion, the completion becomes the witness. Returns
-    /// [`Decision::Open`] after a prefix was settled and refuted, so that the caller can choose again
-    /// which prefixes to decide.
+    /// Decides prefixes in order. If one has a completion, the completion becomes the witness.
+    /// Returns [`Decision::Open`] after a prefix was settled and refuted, so that the caller can
+    /// choose again which prefixes to decide.
     pub(super) fn decide(&mut self, prefixes: &[Vec<usize>]) -> ControlFlow<(), Decision> {
         let lp_limit = self.board.lp_limits().query;
         let first = if self.expects_refutations() {
