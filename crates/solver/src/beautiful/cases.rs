@@ -32,12 +32,23 @@ enum State {
 }
 
 impl Case {
-    /// Returns the number of open cases in it.
-    fn open(&self) -> usize {
+    /// Returns the bounds of the open cases in it.
+    fn open_bounds(&self) -> Vec<Bounds> {
         match &self.state {
-            State::Open(_) => 1,
-            State::Refuted => 0,
-            State::Split { cases, .. } => cases.iter().map(Self::open).sum(),
+            State::Open(bounds) => vec![bounds.clone()],
+            State::Refuted => Vec::new(),
+            State::Split { cases, .. } => cases.iter().flat_map(Self::open_bounds).collect(),
+        }
+    }
+
+    /// Returns the open cases in it, in the same order.
+    fn open_cases(&mut self) -> Vec<&mut Self> {
+        if let State::Open(_) = self.state {
+            return vec![self];
+        }
+        match &mut self.state {
+            State::Split { cases, .. } => cases.iter_mut().flat_map(Self::open_cases).collect(),
+            State::Open(_) | State::Refuted => Vec::new(),
         }
     }
 }
@@ -73,7 +84,7 @@ impl Engine<'_> {
         }
         let bounds = self.bounds.clone();
         let cases = cases.get_or_insert_with(|| Cases::new(level, bounds.clone()));
-        while (1..wanted).contains(&cases.whole.open())
+        while (1..wanted).contains(&cases.whole.open_bounds().len())
             && self.split_all(cases.level, &mut cases.whole)?
         {}
         let found = self.search_all(&mut cases.whole, nodes)?;
@@ -81,7 +92,7 @@ impl Engine<'_> {
         if let Some(columns) = found {
             return Ok(TrialOutcome::Found(columns));
         }
-        if cases.whole.open() > 0 {
+        if !cases.whole.open_cases().is_empty() {
             return Ok(TrialOutcome::Open);
         }
         self.write_case(&cases.whole);
@@ -89,29 +100,26 @@ impl Engine<'_> {
     }
 
     /// Splits each open case that has an open level. Returns whether any was split.
-    fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Unproven> {
+    fn split_all(&mut self, trial: usize, whole: &mut Case) -> Result<bool, Unproven> {
         self.report()?;
-        match &mut case.state {
-            State::Refuted => Ok(false),
-            State::Split { cases, .. } => {
-                let mut any = false;
-                for case in cases {
-                    any |= self.split_all(trial, case)?;
-                }
-                Ok(any)
-            }
-            State::Open(bounds) => {
-                self.bounds = bounds.clone();
-                let mark = self.log.mark();
-                let split = self.split(trial)?;
-                case.records.extend(self.log.take_from(mark));
-                let any = split.is_some();
-                if let Some(split) = split {
-                    case.state = split;
-                }
-                Ok(any)
+        let split = |engine: &mut Engine<'_>, bounds: &Bounds| {
+            engine.report()?;
+            engine.bounds = bounds.clone();
+            let mark = engine.log.mark();
+            let split = engine.split(trial)?;
+            Ok((split, engine.log.take_from(mark)))
+        };
+        let results = self.run_tasks(&whole.open_bounds(), split, |_| false)?;
+        let mut any = false;
+        for (case, result) in whole.open_cases().into_iter().zip(results) {
+            let Some((split, records)) = result else { continue };
+            case.records.extend(records);
+            if let Some(split) = split {
+                case.state = split;
+                any = true;
             }
         }
+        Ok(any)
     }
 
     /// Splits the current bounds by the outermost open level. Returns `None` if no level is open.
@@ -146,30 +154,25 @@ impl Engine<'_> {
     }
 
     /// Searches each open case for `nodes` nodes. Returns a solution, if one is found.
-    fn search_all(&mut self, case: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Unproven> {
-        match &mut case.state {
-            State::Refuted => {}
-            State::Split { cases, .. } => {
-                for case in cases {
-                    if let Some(columns) = self.search_all(case, nodes)? {
-                        return Ok(Some(columns));
-                    }
+    fn search_all(&mut self, whole: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Unproven> {
+        let search = |engine: &mut Engine<'_>, bounds: &Bounds| {
+            engine.report()?;
+            engine.bounds = bounds.clone();
+            let mark = engine.log.mark();
+            let settled = engine.settle(nodes)?;
+            Ok((settled, engine.log.take_from(mark)))
+        };
+        let is_last =
+            |(settled, _): &(TrialOutcome, Vec<u8>)| matches!(settled, TrialOutcome::Found(_));
+        let results = self.run_tasks(&whole.open_bounds(), search, is_last)?;
+        for (case, result) in whole.open_cases().into_iter().zip(results) {
+            match result {
+                Some((TrialOutcome::Found(columns), _)) => return Ok(Some(columns)),
+                Some((TrialOutcome::Refuted, records)) => {
+                    case.records.extend(records);
+                    case.state = State::Refuted;
                 }
-            }
-            State::Open(bounds) => {
-                self.report()?;
-                self.bounds = bounds.clone();
-                let mark = self.log.mark();
-                let settled = self.settle(nodes)?;
-                let records = self.log.take_from(mark);
-                match settled {
-                    TrialOutcome::Open => {}
-                    TrialOutcome::Found(columns) => return Ok(Some(columns)),
-                    TrialOutcome::Refuted => {
-                        case.records.extend(records);
-                        case.state = State::Refuted;
-                    }
-                }
+                Some((TrialOutcome::Open, _)) | None => {}
             }
         }
         Ok(None)

@@ -37,6 +37,22 @@ impl Request {
     }
 }
 
+/// Returns the number of dives in a pass of a trial.
+pub(super) const fn dives_in_pass(wide: bool) -> usize {
+    if wide { params::WIDE_DIVES } else { 1 }
+}
+
+/// Returns the nodes of each dive in a pass, from 1, of a trial that began with a `wide` board.
+pub(super) fn dive_nodes(wide: bool, pass: usize) -> u64 {
+    pass_nodes(wide, pass).min(params::MAX_DIVE_NODES)
+}
+
+/// Returns the nodes of a pass, from 1, of a trial that began with a `wide` board.
+pub(super) fn pass_nodes(wide: bool, pass: usize) -> u64 {
+    let nodes = if wide { params::WIDE_DIVE_NODES } else { params::QUICK_NODES };
+    nodes.saturating_mul(params::NODES_GROWTH.saturating_pow(pass.min(64) as u32))
+}
+
 impl Engine<'_> {
     /// Searches for a solution with as few queens as possible on the levels below `level`. The LP's
     /// targets are assumed block of levels by block, and the rest is searched for `nodes` nodes. If

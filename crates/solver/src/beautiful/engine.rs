@@ -8,10 +8,16 @@
 //! finds a solution or refutes that there is one. Assuming many levels at once pays off: a solution
 //! found in this way is good far below the current level. After each level with queens the board is
 //! reduced to a fixed point ([`crate::beautiful::presolve`]).
+//!
+//! With several threads, half of them dive while the others search. One thread alternates.
 
+use std::sync::Arc;
+use std::thread;
+
+use super::background_dives::{BackgroundDives, SearchControl, StopDives};
 use super::bounds::Bounds;
 use super::csp::Csp;
-use super::dive::DiveOutcome;
+use super::dive::{DiveOutcome, dive_nodes, dives_in_pass, pass_nodes};
 use super::exact::{CheckpointSink, Position, Query, Stage};
 use super::lp_search::NodeLimits;
 use super::lp_witnesses::LpWitnesses;
@@ -47,6 +53,8 @@ pub(super) struct Engine<'a> {
     pub(super) rng: fastrand::Rng,
     /// The number of dives in the current trial.
     pub(super) dives: u32,
+    /// Shared with the dives on other threads.
+    pub(super) search: Arc<SearchControl>,
     /// The incumbent: the best solution so far.
     pub(super) best: Option<Vec<usize>>,
     /// The queens of the incumbent on each level.
@@ -101,12 +109,25 @@ impl<'a> Engine<'a> {
         checkpoint_sink: &'a mut CheckpointSink<'a>,
     ) -> Self {
         let bounds = Bounds::new(orbits);
+        let orbit_lp = OrbitLp::new(orbits, &bounds, &[]);
+        let known = (bounds, orbit_lp);
+        Self { solvers, ..Self::with_bounds(orbits, query, sink, checkpoint_sink, known) }
+    }
+
+    /// Creates an engine without remote solvers that starts with these bounds, which the LP has.
+    pub(super) fn with_bounds(
+        orbits: &'a Orbits,
+        query: Query,
+        sink: &'a mut dyn ProgressSink,
+        checkpoint_sink: &'a mut CheckpointSink<'a>,
+        (bounds, orbit_lp): (Bounds, OrbitLp<'a>),
+    ) -> Self {
         Self {
             orbits,
             query,
-            solvers,
+            solvers: Vec::new(),
             sink,
-            orbit_lp: OrbitLp::new(orbits, &bounds, &[]),
+            orbit_lp,
             bounds,
             cliques: Vec::new(),
             witnesses: LpWitnesses::default(),
@@ -116,6 +137,7 @@ impl<'a> Engine<'a> {
             seed: 0,
             rng: fastrand::Rng::with_seed(1),
             dives: 0,
+            search: Arc::new(SearchControl::new(query.threads)),
             best: None,
             counts: Vec::new(),
             cost: 0,
@@ -221,7 +243,10 @@ impl<'a> Engine<'a> {
 
     pub(super) fn report(&mut self) -> Result<(), Unproven> {
         let progress = Progress { level: self.cost as usize, bound: None, nodes: self.nodes };
-        if self.sink.report(&progress).is_break() { Err(Unproven::Stopped) } else { Ok(()) }
+        if self.sink.report(&progress).is_break() || self.search.is_over() {
+            return Err(Unproven::Stopped);
+        }
+        Ok(())
     }
 
     /// Finds a first incumbent, within the smallest radius for which a limited search finds one.
@@ -370,8 +395,7 @@ impl<'a> Engine<'a> {
         if self.reduce()? {
             return Ok(TrialOutcome::Refuted);
         }
-        let mut wide = self.is_wide();
-        let mut nodes = if wide { params::WIDE_DIVE_NODES } else { params::QUICK_NODES };
+        let wide = self.is_wide();
         self.dives = 0;
         if !wide {
             match self.settle(self.quick)? {
@@ -379,49 +403,84 @@ impl<'a> Engine<'a> {
                 settled => return Ok(settled),
             }
         }
+        let threads = self.query.threads;
+        if threads <= 1 {
+            return self.settle_in_passes(level, passes, wide, None);
+        }
+        let dives = BackgroundDives::new(level, wide, passes, threads);
+        let start = self.start();
+        self.search = Arc::clone(dives.search());
+        let settled = thread::scope(|scope| {
+            for _ in 0..threads / 2 {
+                let (dives, start, seed) = (&dives, &start, self.rng.u64(..));
+                scope.spawn(move || dives.run(start, seed));
+            }
+            let _guard = StopDives(&dives);
+            self.settle_in_passes(level, passes, wide, Some(&dives))
+        });
+        self.search = Arc::new(SearchControl::new(threads));
+        self.adopt(dives.into_learned());
+        settled
+    }
+
+    /// Settles a trial in passes, each with more nodes than the one before: dives, unless there are
+    /// some in the background, and a search.
+    fn settle_in_passes(
+        &mut self,
+        level: usize,
+        passes: usize,
+        wide: bool,
+        background: Option<&BackgroundDives>,
+    ) -> Result<TrialOutcome, Unproven> {
         let in_cases = (self.wide..params::MAX_SQUARES_FOR_CASES)
             .contains(&self.bounds.squares(self.orbits).len());
         let mut cases = None;
         let mut orbit_search = None;
         let mut case_nodes = params::CASE_NODES;
+        let mut is_exhausted = false;
         for pass in 1..=passes {
-            nodes = nodes.saturating_mul(params::NODES_GROWTH);
-            let mut dives = if wide { params::WIDE_DIVES } else { 1 };
-            while dives > 0 {
-                let before = (self.bounds.clone(), self.log.mark());
-                let found = self.dive(level, nodes.min(params::MAX_DIVE_NODES))?;
-                self.bounds = before.0;
-                self.log.roll_back(before.1);
-                dives -= 1;
-                match found {
-                    DiveOutcome::Found(columns) => return Ok(TrialOutcome::Found(columns)),
-                    DiveOutcome::Exhausted => {
-                        dives = 0;
-                        wide = false;
+            if let Some(dives) = background {
+                dives.begin_pass(pass);
+            } else {
+                let nodes = dive_nodes(wide, pass);
+                for _ in 0..dives_in_pass(wide && !is_exhausted) {
+                    let before = (self.bounds.clone(), self.log.mark());
+                    let found = self.dive(level, nodes)?;
+                    self.bounds = before.0;
+                    self.log.roll_back(before.1);
+                    match found {
+                        DiveOutcome::Found(columns) => return Ok(TrialOutcome::Found(columns)),
+                        DiveOutcome::Exhausted => {
+                            is_exhausted = true;
+                            break;
+                        }
+                        DiveOutcome::Open => {}
                     }
-                    DiveOutcome::Open => {}
                 }
             }
-            if in_cases {
-                match self.settle_cases(
-                    &mut cases,
-                    level,
-                    pass.saturating_mul(params::CASES),
-                    case_nodes,
-                )? {
-                    TrialOutcome::Open => {
-                        case_nodes = case_nodes.saturating_mul(params::CASE_NODES_GROWTH)
-                    }
-                    settled => return Ok(settled),
+            let searched = if in_cases {
+                let wanted = pass.saturating_mul(params::CASES);
+                let searched = self.settle_cases(&mut cases, level, wanted, case_nodes);
+                case_nodes = case_nodes.saturating_mul(params::CASE_NODES_GROWTH);
+                searched
+            } else {
+                self.search_orbit(&mut orbit_search, pass_nodes(wide, pass))
+            };
+            match (searched, background) {
+                (Ok(TrialOutcome::Open), _) => {}
+                (Ok(TrialOutcome::Found(columns)), Some(dives)) => {
+                    let first = dives.finish_first(&mut || self.report())?;
+                    return Ok(TrialOutcome::Found(first.unwrap_or(columns)));
                 }
-                continue;
-            }
-            match self.search_orbit(&mut orbit_search, nodes)? {
-                TrialOutcome::Open => {}
-                settled => return Ok(settled),
+                (Err(Unproven::Stopped), Some(dives)) => {
+                    let found = dives.found()?;
+                    return found.map(TrialOutcome::Found).ok_or(Unproven::Stopped);
+                }
+                (settled, _) => return settled,
             }
         }
-        Ok(TrialOutcome::Open)
+        let found = background.map(|dives| dives.finish_all(&mut || self.report())).transpose()?;
+        Ok(found.flatten().map_or(TrialOutcome::Open, TrialOutcome::Found))
     }
 
     /// Returns whether there are too many squares for a plain search.

@@ -42,7 +42,7 @@ impl Engine<'_> {
                     continue;
                 }
             }
-            self.witnesses.add(values);
+            self.witnesses.add(self.orbits, values);
             return Ok((least, multipliers));
         }
     }
@@ -104,7 +104,7 @@ impl Engine<'_> {
                     }
                 };
                 counts.push(self.counts_at(&values));
-                self.witnesses.add(values);
+                self.witnesses.add(self.orbits, values);
                 let found = if at_least {
                     (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
                 } else {

@@ -11,10 +11,11 @@
 //! | `bounds.rs`, `level_bounds.rs` | the bounds proved so far; those on one level, by the orbit LP |
 //! | `orbit_lp.rs`, `cliques.rs`, `lp_witnesses.rs` | the linear relaxation of the number of queens on each orbit; its clique cuts; its feasible points |
 //! | `board_lp.rs`, `lp_search.rs` | the linear relaxation of the whole board, and a search that solves it |
-//! | `dive.rs` | attempts to find a better incumbent |
+//! | `dive.rs`, `background_dives.rs` | attempts to find a better incumbent; on threads of their own |
 //! | `presolve.rs` | elimination of squares before a search |
 //! | `cases.rs` | a trial split by the number of queens on the outermost open levels |
 //! | `csp.rs`, `propagation.rs`, `search.rs` | the constraint satisfaction problem of a trial, unit propagation, and the sequential search |
+//! | `concurrent.rs` | tasks of a trial on several threads: the cases, probes of orbits |
 //! | `orbit_search.rs`, `parallel_search.rs`, `subtree_task.rs` | long searches in parallel subtrees, here and at remote searchers |
 //! | `proof_log.rs`, `resume.rs` | the certificate while it is written; the checkpoint of a run |
 //! | `params.rs` | the tuned constants |
@@ -31,10 +32,12 @@
 //! **Remote interface.** A [`SubtreeTask`] has the path to a node of a search; a [`Searcher`] answers
 //! it with the tree below, which is validated before it is used ([`ValidatedAnswer`]).
 
+mod background_dives;
 mod board_lp;
 mod bounds;
 mod cases;
 mod cliques;
+mod concurrent;
 mod csp;
 mod dive;
 mod engine;

@@ -136,13 +136,13 @@ impl Engine<'_> {
         (nodes, no_lp_nodes): (u64, u64),
     ) -> Result<SearchOutcome, Unproven> {
         let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
-        let (threads, n) = (self.query.threads.max(1), self.query.n);
-        let (sink, solvers) = (&mut *self.sink, &mut self.solvers);
+        let (threads, n) = (self.search.threads(), self.query.n);
+        let (sink, solvers, search) = (&mut *self.sink, &mut self.solvers, &self.search);
         let premises = premises.filter(|_| !solvers.is_empty());
         let mut stopped = false;
         let mut keep_going = |nodes: u64| {
-            stopped =
-                sink.report(&Progress { level, bound: None, nodes: before + nodes }).is_break();
+            let progress = Progress { level, bound: None, nodes: before + nodes };
+            stopped = sink.report(&progress).is_break() || search.is_over();
             !stopped
         };
         let limit = parallel.nodes().saturating_add(nodes);

@@ -31,8 +31,8 @@ pub(super) const WIDE_DIVES: usize = 4;
 /// The factor by which the nodes grow with each pass.
 pub(super) const NODES_GROWTH: u64 = 4;
 
-/// The factor by which the nodes of a case grow with each pass: beyond its first nodes, a case is settled with the LP, which takes
-/// more nodes.
+/// The factor by which the nodes of a case grow with each pass: beyond its first nodes, a case is
+/// settled with the LP, which takes more nodes.
 pub(super) const CASE_NODES_GROWTH: u64 = 16;
 
 // For `search.rs`:
@@ -141,6 +141,11 @@ pub(super) const CLIQUES_PER_ROUND: usize = 30;
 
 /// The most rounds of cliques for one bound.
 pub(super) const CLIQUE_ROUNDS: usize = 8;
+
+// For `presolve.rs`:
+
+/// With fewer orbits to probe by the orbit LP, copies of the engine for other threads cost too much.
+pub(super) const MIN_ORBITS_FOR_THREADS: usize = 32;
 
 // For `lp_witnesses.rs`:
 

@@ -1,13 +1,26 @@
 //! Presolve: eliminates squares and fills diagonals before a search, by unit propagation and by the
 //! orbit LP.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::csp::Csp;
 use super::engine::Engine;
 use super::lp_witnesses::ONE;
 use super::orbit_lp::{LpOutcome, Multipliers, OrbitLp, Proof};
 use super::orbits::{OrbitId, most_on_diagonals};
+use super::params;
 use super::propagation::PropagationQueue;
 use crate::verdict::Unproven;
+
+/// The outcome of probing some orbits.
+#[derive(Default)]
+struct Probed {
+    eliminated: usize,
+    /// Set if there is no solution.
+    refuted: bool,
+    /// The multipliers that prove it.
+    proofs: Vec<Multipliers>,
+}
 
 impl Engine<'_> {
     /// Reduces the board to a fixed point. Returns `true` if there is no solution; the log then has
@@ -117,10 +130,52 @@ impl Engine<'_> {
     /// Maximises the queens on each orbit with the orbit LP; an orbit with a maximum below 1 is
     /// eliminated. Returns the number of eliminated orbits, or `None` if there is no solution.
     fn probe_orbits(&mut self) -> Result<Option<usize>, Unproven> {
-        let mut possible = self.possible_orbits();
-        let mut count = 0;
-        for orbit in 0..self.orbits.orbits.len() {
-            if !self.bounds.is_remaining(orbit) || possible[orbit] {
+        let possible = self.possible_orbits();
+        let remaining: Vec<OrbitId> = self.bounds.remaining().collect();
+        let open: Vec<OrbitId> =
+            remaining.iter().copied().filter(|&orbit| !possible[orbit]).collect();
+        let threads = self.search.threads();
+        if threads <= 1 || open.len() < params::MIN_ORBITS_FOR_THREADS {
+            let probed = self.probe_orbits_of(&remaining, possible, &[])?;
+            return Ok((!probed.refuted).then_some(probed.eliminated));
+        }
+        let shown: Vec<AtomicBool> = possible.iter().map(|_| AtomicBool::new(false)).collect();
+        let shares: Vec<Vec<OrbitId>> = (0..threads)
+            .map(|first| open.iter().copied().skip(first).step_by(threads).collect())
+            .collect();
+        let probe = |engine: &mut Engine<'_>, share: &Vec<OrbitId>| {
+            let before = (engine.bounds.clone(), engine.log.mark());
+            let probed = engine.probe_orbits_of(share, possible.clone(), &shown)?;
+            engine.bounds = before.0;
+            engine.orbit_lp.set_bounds(&engine.bounds);
+            engine.log.roll_back(before.1);
+            Ok(probed)
+        };
+        let results = self.run_tasks(&shares, probe, |probed| probed.refuted)?;
+        let mut all = 0;
+        // The LP has the same rows as its copies.
+        for multipliers in results.into_iter().flatten().flat_map(|probed| probed.proofs) {
+            match self.eliminate_by(&multipliers) {
+                Some(eliminated) => all += eliminated,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// Probes these orbits but those that are `possible` or that copies of the engine have shown to
+    /// be.
+    fn probe_orbits_of(
+        &mut self,
+        orbits: &[OrbitId],
+        mut possible: Vec<bool>,
+        shown: &[AtomicBool],
+    ) -> Result<Probed, Unproven> {
+        let mut probed = Probed::default();
+        let is_shown =
+            |orbit: OrbitId| shown.get(orbit).is_some_and(|shown| shown.load(Ordering::Relaxed));
+        for &orbit in orbits {
+            if !self.bounds.is_remaining(orbit) || possible[orbit] || is_shown(orbit) {
                 continue;
             }
             self.report()?;
@@ -130,28 +185,45 @@ impl Engine<'_> {
                 LpOutcome::Optimal { values, multipliers, .. } => {
                     let most = values[orbit];
                     mark_possible(&mut possible, &values);
-                    self.witnesses.add(values);
+                    for (shown, _) in shown.iter().zip(&values).filter(|(_, value)| **value >= ONE)
+                    {
+                        shown.store(true, Ordering::Relaxed);
+                    }
+                    self.witnesses.add(self.orbits, values);
                     if most >= ONE {
                         continue;
                     }
                     multipliers
                 }
             };
-            let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
-            let eliminated: Vec<OrbitId> =
-                self.bounds.remaining().filter(|&orbit| proof.eliminates(orbit)).collect();
-            if eliminated.is_empty() {
-                continue;
+            let eliminated = self.eliminate_by(&multipliers);
+            if eliminated != Some(0) {
+                probed.proofs.push(multipliers);
+                possible = self.possible_orbits();
             }
-            self.log.eliminated_by(&proof, &eliminated, self.orbits, &self.cliques);
-            count += eliminated.len();
-            for orbit in eliminated {
-                self.bounds.eliminate(orbit);
+            match eliminated {
+                Some(eliminated) => probed.eliminated += eliminated,
+                None => {
+                    probed.refuted = true;
+                    break;
+                }
             }
-            self.orbit_lp.set_bounds(&self.bounds);
-            possible = self.possible_orbits();
         }
-        Ok(Some(count))
+        Ok(probed)
+    }
+
+    /// Eliminates the orbits that multipliers prove to have no queens. Returns their number, or
+    /// `None` if the multipliers prove that there is no solution.
+    fn eliminate_by(&mut self, multipliers: &Multipliers) -> Option<usize> {
+        let proof = self.prove(multipliers)?;
+        let eliminated: Vec<OrbitId> =
+            self.bounds.remaining().filter(|&orbit| proof.eliminates(orbit)).collect();
+        if !eliminated.is_empty() {
+            self.log.eliminated_by(&proof, &eliminated, self.orbits, &self.cliques);
+            eliminated.iter().for_each(|&orbit| self.bounds.eliminate(orbit));
+            self.orbit_lp.set_bounds(&self.bounds);
+        }
+        Some(eliminated.len())
     }
 
     /// Returns what multipliers prove, or `None` if they prove that there is no solution; the log
@@ -189,7 +261,7 @@ impl Engine<'_> {
                     for (empty, shown) in empty.iter_mut().zip(self.has_slack_at(&values)) {
                         *empty |= shown;
                     }
-                    self.witnesses.add(values);
+                    self.witnesses.add(self.orbits, values);
                     if objective < most as f64 - ONE {
                         continue;
                     }
@@ -245,7 +317,7 @@ impl Engine<'_> {
     pub(super) fn known_points(&self) -> Vec<&Vec<f64>> {
         let cliques: Vec<Vec<(OrbitId, f64)>> =
             self.cliques.iter().map(|clique| self.weighted(clique)).collect();
-        self.witnesses.under(self.orbits, &self.bounds, &cliques).collect()
+        self.witnesses.under(&self.bounds, &cliques).collect()
     }
 
     fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {

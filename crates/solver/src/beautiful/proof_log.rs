@@ -32,6 +32,11 @@ impl ProofLog {
         Self { bytes, cliques: (0..cliques).collect() }
     }
 
+    /// Returns a log without records in which the cliques have the same numbers.
+    pub(super) fn continuation(&self) -> Self {
+        Self { bytes: Writer::new(), cliques: self.cliques.clone() }
+    }
+
     pub(super) fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.as_bytes().len(), cliques: self.cliques.len() }
     }

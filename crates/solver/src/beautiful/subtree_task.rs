@@ -262,7 +262,7 @@ mod tests {
 
     /// Solves a query with three solvers. Returns the numbers of LPs and of tasks.
     fn with_limits(limits: NodeLimits) -> (u64, usize) {
-        let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
+        let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let orbits = Orbits::new(query.n, query.norm);
         let counts = Arc::new(Mutex::new((0, 0)));
         let solver = |_| -> Box<dyn SubtreeSolver> {

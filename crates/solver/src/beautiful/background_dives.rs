@@ -1,0 +1,274 @@
+//! The dives of a trial on threads of their own, while others search.
+//!
+//! These are the dives that one thread would alternate with the searches, in the same order. The
+//! first one finds the best solutions, so no other solution counts before it has ended. When a dive
+//! is exhausted, the other dives of its pass are abandoned, and the next one waits for the next pass
+//! of the searches.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::concurrent::{Learned, Start, StopOnPanic, TaskSink};
+use super::dive::{DiveOutcome, dive_nodes, dives_in_pass};
+use super::exact::Stage;
+use crate::verdict::Unproven;
+
+/// The longest time between two reports while the search waits for dives.
+const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the dives tell the searches of the same trial.
+#[derive(Debug)]
+pub(super) struct SearchControl {
+    /// Set when the searches are to stop, because a dive has ended the trial.
+    is_over: AtomicBool,
+    /// The number of threads that do not dive.
+    threads: AtomicUsize,
+}
+
+impl SearchControl {
+    pub(super) const fn new(threads: usize) -> Self {
+        Self { is_over: AtomicBool::new(false), threads: AtomicUsize::new(threads) }
+    }
+
+    /// Returns whether the searches are to stop.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of threads for the searches, at least 1.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed).max(1)
+    }
+}
+
+/// The dives of a trial.
+#[derive(Debug)]
+pub(super) struct BackgroundDives {
+    level: usize,
+    /// Set if the board of the trial is wide.
+    wide: bool,
+    passes: usize,
+    /// The number of threads in all.
+    threads: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Set when the dives are to stop.
+    stopped: AtomicBool,
+    /// Dives with a lower number are to stop.
+    first_wanted: AtomicU32,
+    search: Arc<SearchControl>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The pass of the next dive, from 1, and the number of dives left in it.
+    pass: usize,
+    left: usize,
+    /// The number of dives that were started; they are numbered from 0.
+    started: u32,
+    /// Set if the next dive waits for the next pass of the searches.
+    exhausted: bool,
+    /// Set if a dive was exhausted.
+    was_exhausted: bool,
+    /// The dives in progress.
+    running: Vec<u32>,
+    /// The solution of the dive with the lowest number.
+    found: Option<(u32, Vec<usize>)>,
+    failed: Option<Unproven>,
+    learned: Vec<Learned>,
+}
+
+impl State {
+    fn first_has_ended(&self) -> bool {
+        self.started > 0 && !self.running.contains(&0)
+    }
+}
+
+impl BackgroundDives {
+    /// Creates the dives below `level` of a trial with `passes` passes. Half of the `threads` are to
+    /// [run](Self::run) them.
+    pub(super) fn new(level: usize, wide: bool, passes: usize, threads: usize) -> Self {
+        Self {
+            level,
+            wide,
+            passes,
+            threads,
+            state: Mutex::new(State {
+                pass: 1,
+                left: dives_in_pass(wide),
+                started: 0,
+                exhausted: false,
+                was_exhausted: false,
+                running: Vec::new(),
+                found: None,
+                failed: None,
+                learned: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            stopped: AtomicBool::new(false),
+            first_wanted: AtomicU32::new(0),
+            search: Arc::new(SearchControl::new(threads)),
+        }
+    }
+
+    /// Returns the control of the searches.
+    pub(super) fn search(&self) -> &Arc<SearchControl> {
+        &self.search
+    }
+
+    /// Dives on a copy of the engine until no more dives are wanted from this thread.
+    pub(super) fn run(&self, start: &Start<'_>, seed: u64) {
+        let _guard = StopOnPanic(&self.search.is_over);
+        let number = AtomicU32::new(0);
+        let is_stopped = || {
+            self.stopped.load(Ordering::Relaxed)
+                || number.load(Ordering::Relaxed) < self.first_wanted.load(Ordering::Relaxed)
+        };
+        let mut sink = TaskSink(&is_stopped);
+        let mut checkpoint_sink = |_: &Stage<'_>| {};
+        let mut engine = start.engine(seed, &mut sink, &mut checkpoint_sink);
+        while let Some((dive, nodes)) = self.next() {
+            number.store(dive, Ordering::Relaxed);
+            engine.dives = dive;
+            let outcome = engine.dive(self.level, nodes);
+            engine.bounds = start.bounds.clone();
+            engine.log = start.log.clone();
+            self.record(dive, outcome);
+        }
+        self.lock().learned.push(start.learned(engine));
+    }
+
+    /// Waits for the next dive. Returns its number and its nodes, or `None` if the thread is to end.
+    fn next(&self) -> Option<(u32, u64)> {
+        let mut state = self.lock();
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                return None;
+            }
+            if state.left == 0 && state.pass < self.passes && !state.exhausted {
+                state.pass += 1;
+                state.left = dives_in_pass(self.wide && !state.was_exhausted);
+            }
+            if state.left > 0 && !self.search.is_over() {
+                let number = state.started;
+                state.left -= 1;
+                state.started += 1;
+                state.running.push(number);
+                self.set_search_threads(&state);
+                return Some((number, dive_nodes(self.wide, state.pass)));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn record(&self, dive: u32, outcome: Result<DiveOutcome, Unproven>) {
+        let mut state = self.lock();
+        state.running.retain(|&other| other != dive);
+        self.set_search_threads(&state);
+        match outcome {
+            Ok(DiveOutcome::Found(columns)) => {
+                if state.found.as_ref().is_none_or(|&(first, _)| dive < first) {
+                    state.found = Some((dive, columns));
+                }
+            }
+            Ok(DiveOutcome::Exhausted) => {
+                (state.exhausted, state.was_exhausted, state.left) = (true, true, 0);
+                self.first_wanted.store(state.started, Ordering::Relaxed);
+            }
+            Ok(DiveOutcome::Open) | Err(Unproven::Stopped) => {}
+            Err(error) => state.failed = Some(error),
+        }
+        let found = state.found.is_some() && state.first_has_ended();
+        if found || state.failed.is_some() {
+            self.search.is_over.store(true, Ordering::Relaxed);
+        }
+        self.changed.notify_all();
+    }
+
+    fn set_search_threads(&self, state: &State) {
+        self.search.threads.store(self.threads - state.running.len(), Ordering::Relaxed);
+    }
+
+    /// Lets the dives know that the searches begin a pass.
+    pub(super) fn begin_pass(&self, pass: usize) {
+        let mut state = self.lock();
+        state.exhausted &= state.pass >= pass;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the first dive. Returns its solution, if it found one.
+    pub(super) fn finish_first(
+        &self,
+        report: &mut dyn FnMut() -> Result<(), Unproven>,
+    ) -> Result<Option<Vec<usize>>, Unproven> {
+        self.wait_until(State::first_has_ended, report)
+    }
+
+    /// Waits for all dives of the trial. Returns the solution of one, if there is one.
+    pub(super) fn finish_all(
+        &self,
+        report: &mut dyn FnMut() -> Result<(), Unproven>,
+    ) -> Result<Option<Vec<usize>>, Unproven> {
+        let is_over = |state: &State| {
+            state.first_has_ended() && state.found.is_some()
+                || state.running.is_empty() && (state.exhausted || state.left == 0)
+        };
+        self.wait_until(is_over, report)
+    }
+
+    /// Returns the solution of a dive, if there is one.
+    ///
+    /// # Errors
+    /// A dive has failed.
+    pub(super) fn found(&self) -> Result<Option<Vec<usize>>, Unproven> {
+        Self::outcome(&mut self.lock())
+    }
+
+    fn outcome(state: &mut State) -> Result<Option<Vec<usize>>, Unproven> {
+        match state.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(state.found.take().map(|found| found.1)),
+        }
+    }
+
+    /// Returns what the copies have learned, when all threads have ended.
+    pub(super) fn into_learned(self) -> Vec<Learned> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).learned
+    }
+
+    /// Waits until `is_over` or a dive has failed, and returns the solution of a dive, if there is
+    /// one.
+    fn wait_until(
+        &self,
+        is_over: impl Fn(&State) -> bool,
+        report: &mut dyn FnMut() -> Result<(), Unproven>,
+    ) -> Result<Option<Vec<usize>>, Unproven> {
+        let mut state = self.lock();
+        while !is_over(&state) && state.failed.is_none() {
+            let waited = self.changed.wait_timeout(state, MAX_REPORT_INTERVAL);
+            drop(waited.unwrap_or_else(PoisonError::into_inner).0);
+            if let Err(error) = report() {
+                // A dive that ends the trial stops the reports, too.
+                return self.found()?.map(Some).ok_or(error);
+            }
+            state = self.lock();
+        }
+        Self::outcome(&mut state)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stops all dives when it is dropped.
+pub(super) struct StopDives<'a>(pub(super) &'a BackgroundDives);
+
+impl Drop for StopDives<'_> {
+    fn drop(&mut self) {
+        let _state = self.0.lock();
+        self.0.stopped.store(true, Ordering::Relaxed);
+        self.0.changed.notify_all();
+    }
+}

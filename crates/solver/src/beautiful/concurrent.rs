@@ -1,0 +1,407 @@
+//! Tasks of a trial on several threads, each on a copy of the engine.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::bounds::Bounds;
+use super::engine::Engine;
+use super::exact::{Query, Stage};
+use super::lp_search::NodeLimits;
+use super::lp_witnesses::{LpWitnesses, Point};
+use super::orbit_lp::OrbitLp;
+use super::orbits::Orbits;
+use super::proof_log::ProofLog;
+use crate::progress::{Progress, ProgressSink};
+use crate::verdict::Unproven;
+
+/// The longest time between two reports to the caller's sink.
+const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The state of the engine that its copies start with.
+pub(super) struct Start<'a> {
+    orbits: &'a Orbits,
+    query: Query,
+    pub(super) bounds: Bounds,
+    orbit_lp: OrbitLp<'a>,
+    cliques: Vec<Vec<usize>>,
+    witnesses: LpWitnesses,
+    pub(super) log: ProofLog,
+    weights: Vec<f32>,
+    cost: u64,
+    quick: u64,
+    wide: usize,
+    limits: NodeLimits,
+}
+
+/// What a copy has learned.
+#[derive(Debug)]
+pub(super) struct Learned {
+    nodes: u64,
+    lps_solved: u64,
+    weights: Vec<f32>,
+    /// The cliques that it added.
+    cliques: Vec<Vec<usize>>,
+    /// The feasible points of the LP that it found.
+    points: Vec<Arc<Point>>,
+}
+
+/// A message from a thread.
+enum Message<R> {
+    /// The task with this number is done.
+    Done(usize, Result<R, Unproven>),
+    /// The thread has no more tasks.
+    Finished(Learned),
+}
+
+/// The sink of a copy: stops it when a condition holds.
+pub(super) struct TaskSink<'a>(pub(super) &'a dyn Fn() -> bool);
+
+impl ProgressSink for TaskSink<'_> {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+        if (self.0)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Stops the other threads if its own panics; the scope of the threads then propagates the panic.
+pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Does all tasks with `work`, in order, until `is_last` accepts a result. Returns the result
+    /// of each task, or `None` if it was not done. If the query allows several threads and there
+    /// are enough tasks for them, each thread has a copy of the engine, and of the copies only the
+    /// numbers of nodes and LPs, the weights, the cliques and the feasible points are kept: `work` must return everything
+    /// else, and restore the bounds and the log.
+    ///
+    /// # Panics
+    /// If `work` panics.
+    pub(super) fn run_tasks<T: Sync, R: Send>(
+        &mut self,
+        tasks: &[T],
+        work: impl Fn(&mut Engine<'_>, &T) -> Result<R, Unproven> + Sync,
+        is_last: impl Fn(&R) -> bool,
+    ) -> Result<Vec<Option<R>>, Unproven> {
+        let mut results: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
+        let threads = self.query.threads;
+        if threads <= 1 || tasks.len() < threads {
+            for (task, result) in tasks.iter().zip(&mut results) {
+                let done = work(self, task)?;
+                let is_last = is_last(&done);
+                *result = Some(done);
+                if is_last {
+                    break;
+                }
+            }
+            return Ok(results);
+        }
+        let start = self.start();
+        let (stopped, next) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (mut all_learned, mut failed) = (Vec::new(), None);
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for thread in 0..threads {
+                let (start, stopped, next, work) = (&start, &stopped, &next, &work);
+                let search = Arc::clone(&self.search);
+                let (sender, seed) = (sender.clone(), self.rng.u64(..));
+                scope.spawn(move || {
+                    let _guard = StopOnPanic(stopped);
+                    let is_stopped = || stopped.load(Ordering::Relaxed);
+                    let mut sink = TaskSink(&is_stopped);
+                    let mut checkpoint_sink = |_: &Stage<'_>| {};
+                    let mut engine = start.engine(seed, &mut sink, &mut checkpoint_sink);
+                    while !is_stopped() {
+                        if thread >= search.threads() && next.load(Ordering::Relaxed) < tasks.len()
+                        {
+                            // This thread's core is used by a dive.
+                            thread::sleep(MAX_REPORT_INTERVAL);
+                            continue;
+                        }
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(task) = tasks.get(number) else { break };
+                        let done = work(&mut engine, task);
+                        if sender.send(Message::Done(number, done)).is_err() {
+                            break;
+                        }
+                    }
+                    drop(sender.send(Message::Finished(start.learned(engine))));
+                });
+            }
+            drop(sender);
+            loop {
+                match receiver.recv_timeout(MAX_REPORT_INTERVAL) {
+                    Ok(Message::Done(number, Ok(result))) => {
+                        if is_last(&result) {
+                            stopped.store(true, Ordering::Relaxed);
+                        }
+                        results[number] = Some(result);
+                    }
+                    // Stopped by another thread, or on request.
+                    Ok(Message::Done(_, Err(Unproven::Stopped))) => {}
+                    Ok(Message::Done(_, Err(error))) => {
+                        stopped.store(true, Ordering::Relaxed);
+                        failed = Some(error);
+                    }
+                    Ok(Message::Finished(learned)) => all_learned.push(learned),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if let Err(error) = self.report() {
+                    stopped.store(true, Ordering::Relaxed);
+                    failed = Some(error);
+                }
+            }
+        });
+        if let Some(last) = all_learned.last() {
+            self.weights.clone_from(&last.weights);
+        }
+        self.adopt(all_learned);
+        failed.map_or(Ok(results), Err)
+    }
+
+    /// Returns the state that copies start with.
+    pub(super) fn start(&self) -> Start<'a> {
+        let mut orbit_lp = self.orbit_lp.clone();
+        orbit_lp.lps_solved = 0;
+        Start {
+            orbits: self.orbits,
+            query: Query { threads: 1, ..self.query },
+            bounds: self.bounds.clone(),
+            orbit_lp,
+            cliques: self.cliques.clone(),
+            witnesses: self.witnesses.clone(),
+            log: self.log.continuation(),
+            weights: self.weights.clone(),
+            cost: self.cost,
+            quick: self.quick,
+            wide: self.wide,
+            limits: self.limits,
+        }
+    }
+
+    /// Adopts what copies have learned, except for weights.
+    pub(super) fn adopt(&mut self, all_learned: Vec<Learned>) {
+        for learned in all_learned {
+            self.nodes += learned.nodes;
+            self.lps_solved += learned.lps_solved;
+            learned.points.into_iter().for_each(|point| self.witnesses.add_point(point));
+            for clique in learned.cliques {
+                if !self.cliques.contains(&clique) {
+                    self.orbit_lp.add_clique(self.cliques.len(), &clique);
+                    self.cliques.push(clique);
+                }
+            }
+        }
+    }
+}
+
+impl Start<'_> {
+    /// Creates a copy of the engine, with one thread and no remote solvers.
+    pub(super) fn engine<'b>(
+        &'b self,
+        seed: u64,
+        sink: &'b mut dyn ProgressSink,
+        checkpoint_sink: &'b mut (dyn FnMut(&Stage<'_>) + 'b),
+    ) -> Engine<'b> {
+        let mut engine = Engine::with_bounds(
+            self.orbits,
+            self.query,
+            sink,
+            checkpoint_sink,
+            (self.bounds.clone(), self.orbit_lp.clone()),
+        );
+        engine.cliques.clone_from(&self.cliques);
+        engine.witnesses = self.witnesses.clone();
+        engine.log = self.log.clone();
+        engine.weights.clone_from(&self.weights);
+        engine.rng = fastrand::Rng::with_seed(seed);
+        engine.seed = seed;
+        engine.cost = self.cost;
+        (engine.quick, engine.wide, engine.limits) = (self.quick, self.wide, self.limits);
+        engine
+    }
+
+    pub(super) fn learned(&self, engine: Engine<'_>) -> Learned {
+        Learned {
+            nodes: engine.nodes,
+            lps_solved: engine.lps_solved + engine.orbit_lp.lps_solved,
+            weights: engine.weights,
+            cliques: engine.cliques[self.cliques.len()..].to_vec(),
+            points: engine.witnesses.since(&self.witnesses),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beautiful::{most_beautiful_exactly, resume};
+    use crate::progress::Unobserved;
+    use nqueens_proof::beautiful::{PartialProof, check, claim};
+    use nqueens_proof::board::Norm;
+
+    /// A sink that stops the run after some reports.
+    struct StopAfter(u32);
+
+    impl ProgressSink for StopAfter {
+        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+            if self.0 == 0 {
+                return ControlFlow::Break(());
+            }
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn time_left(&self) -> Option<Duration> {
+            None
+        }
+    }
+
+    /// The outcome of a run: the solution with the proof, without the seal, or the checkpoint.
+    enum Run {
+        Ended(Vec<usize>, Vec<u8>),
+        Stopped(Option<Vec<u8>>),
+    }
+
+    /// Runs an engine that searches nothing before its trials are divided, with boards of more than
+    /// `wide` squares as wide ones.
+    fn run(
+        query: Query,
+        wide: usize,
+        earlier: Option<PartialProof>,
+        sink: &mut dyn ProgressSink,
+    ) -> Run {
+        let orbits = Orbits::new(query.n, query.norm);
+        let mut checkpoint_sink = |_: &Stage<'_>| {};
+        let mut engine = Engine::new(&orbits, query, Vec::new(), sink, &mut checkpoint_sink);
+        (engine.quick, engine.wide) = (0, wide);
+        match engine.run(earlier) {
+            Ok(()) => {
+                let best = engine.best.expect("a solution");
+                let mut proof = claim(query.norm, query.turning, Some(&best));
+                proof.bytes(engine.log.as_bytes());
+                Run::Ended(best, proof.finish())
+            }
+            Err(Unproven::Stopped) => Run::Stopped(engine.checkpoint()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Returns a query that one thread answers within milliseconds.
+    fn any_query(random: &mut fastrand::Rng, threads: usize) -> Query {
+        let (n, norm, turning) = random
+            .choice([
+                (6, Norm::Euclidean, false),
+                (9, Norm::Euclidean, false),
+                (10, Norm::Manhattan, false),
+                (9, Norm::Chebyshev, false),
+                (13, Norm::Euclidean, false),
+                (16, Norm::Euclidean, true),
+                (18, Norm::Euclidean, false),
+                (26, Norm::Euclidean, false),
+            ])
+            .expect("not empty");
+        Query { n, norm, turning, threads }
+    }
+
+    fn assert_is_best(query: Query, best: &[usize], proof: &[u8]) {
+        let alone = Query { threads: 1, ..query };
+        let other = most_beautiful_exactly(alone, &mut Unobserved).answer.found;
+        let fingerprint = |columns: &[usize]| query.norm.fingerprint(columns);
+        assert_eq!(Some(fingerprint(best)), other.as_deref().map(fingerprint), "{query:?}");
+        let checked = check(query.n, proof).expect("a valid proof");
+        assert_eq!(checked.solution.as_deref(), Some(best), "{query:?}");
+    }
+
+    #[test]
+    fn several_threads_prove_the_same_optimum_as_one() {
+        let mut random = fastrand::Rng::with_seed(30);
+        for wide in [0, usize::MAX] {
+            for threads in [2, 3, 8] {
+                for _ in 0..8 {
+                    let query = any_query(&mut random, threads);
+                    let Run::Ended(best, proof) = run(query, wide, None, &mut Unobserved) else {
+                        panic!("{query:?} was stopped");
+                    };
+                    assert_is_best(query, &best, &proof);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stopped_run_of_several_threads_is_resumed() {
+        let mut random = fastrand::Rng::with_seed(31);
+        let mut stopped = 0;
+        for _ in 0..40 {
+            let threads = random.usize(2..5);
+            let query = any_query(&mut random, threads);
+            let wide = random.choice([0, usize::MAX]).expect("not empty");
+            let mut reports = 0;
+            let mut earlier = None;
+            let (best, proof) = loop {
+                reports += random.u32(0..40);
+                let mut sink = StopAfter(reports);
+                match run(query, wide, earlier.take(), &mut sink) {
+                    Run::Ended(best, proof) => break (best, proof),
+                    Run::Stopped(checkpoint) => {
+                        stopped += 1;
+                        earlier = checkpoint
+                            .map(|bytes| resume::read(&query, &bytes).expect("a valid checkpoint"));
+                    }
+                }
+            };
+            assert_is_best(query, &best, &proof);
+        }
+        assert!(stopped > 40, "{stopped} runs were stopped");
+    }
+
+    /// Runs tasks on an engine with three threads.
+    fn run_numbered<R: Send>(
+        work: impl Fn(&mut Engine<'_>, &usize) -> Result<R, Unproven> + Sync,
+        is_last: impl Fn(&R) -> bool,
+    ) -> Result<Vec<Option<R>>, Unproven> {
+        let orbits = Orbits::new(8, Norm::Euclidean);
+        let query = Query { n: 8, norm: Norm::Euclidean, turning: false, threads: 3 };
+        let (mut sink, mut checkpoint_sink) = (Unobserved, |_: &Stage<'_>| {});
+        let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut checkpoint_sink);
+        engine.run_tasks(&(0..50).collect::<Vec<usize>>(), work, is_last)
+    }
+
+    #[test]
+    fn each_task_has_its_own_result() {
+        let done = run_numbered(|_, &task| Ok(task), |_| false).expect("not stopped");
+        assert!(done.into_iter().eq((0..50).map(Some)));
+        let done = run_numbered(|_, &task| Ok(task), |&task| task == 20).expect("not stopped");
+        assert_eq!(done[20], Some(20));
+        assert!(done.iter().zip(0..).all(|(done, task)| done.is_none_or(|done| done == task)));
+        let failed = run_numbered(
+            |_, &task| if task == 7 { Err(Unproven::SolverFailed("7".into())) } else { Ok(task) },
+            |_| false,
+        );
+        assert!(matches!(failed, Err(Unproven::SolverFailed(why)) if why == "7"));
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_in_a_task_ends_all() {
+        drop(run_numbered(
+            |_, &task| if task == 3 { panic!("injected") } else { Ok(()) },
+            |()| false,
+        ));
+    }
+}
