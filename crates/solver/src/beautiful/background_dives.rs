@@ -1,39 +1,46 @@
 //! The dives of a trial on threads of their own, while others search.
 //!
-//! These are the dives that one thread would alternate with the searches, in the same order. The
-//! first one finds the best solutions, so no other solution counts before it has ended. When a dive
-//! is exhausted, the other dives of its pass are abandoned, and the next one waits for the next pass
-//! of the searches.
+//! There are as many dives in each pass, with as many nodes, as on a single thread, which alternates
+//! them with the searches. The first one finds the best solutions, so no other solution counts
+//! before it has ended. When a dive is exhausted, the other dives of its pass are abandoned, and the
+//! next one waits for the next pass of the searches.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use super::concurrent::{Learned, Start, StopOnPanic, TaskSink};
+use super::concurrent::{Learned, MAX_REPORT_INTERVAL, Start, StopOnPanic, TaskSink};
 use super::dive::{DiveOutcome, dive_nodes, dives_in_pass};
 use super::exact::Stage;
 use crate::verdict::Unproven;
 
-/// The longest time between two reports while the search waits for dives.
-const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
-
-/// What the dives tell the searches of the same trial.
+/// The state that the searches of a trial share with its dives.
 #[derive(Debug)]
 pub(super) struct SearchControl {
-    /// Set when the searches are to stop, because a dive has ended the trial.
+    /// Set when the searches are to stop: a dive has found a solution, or has failed.
     is_over: AtomicBool,
+    /// The nodes of the dives so far.
+    nodes: AtomicU64,
     /// The number of threads that do not dive.
     threads: AtomicUsize,
 }
 
 impl SearchControl {
     pub(super) const fn new(threads: usize) -> Self {
-        Self { is_over: AtomicBool::new(false), threads: AtomicUsize::new(threads) }
+        Self {
+            is_over: AtomicBool::new(false),
+            nodes: AtomicU64::new(0),
+            threads: AtomicUsize::new(threads),
+        }
     }
 
     /// Returns whether the searches are to stop.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of nodes of the dives so far.
+    pub(super) fn dive_nodes(&self) -> u64 {
+        self.nodes.load(Ordering::Relaxed)
     }
 
     /// Returns the number of threads for the searches, at least 1.
@@ -125,7 +132,7 @@ impl BackgroundDives {
             self.stopped.load(Ordering::Relaxed)
                 || number.load(Ordering::Relaxed) < self.first_wanted.load(Ordering::Relaxed)
         };
-        let mut sink = TaskSink(&is_stopped);
+        let mut sink = TaskSink::new(&is_stopped, &self.search.nodes);
         let mut checkpoint_sink = |_: &Stage<'_>| {};
         let mut engine = start.engine(seed, &mut sink, &mut checkpoint_sink);
         while let Some((dive, nodes)) = self.next() {
@@ -172,11 +179,11 @@ impl BackgroundDives {
                     state.found = Some((dive, columns));
                 }
             }
-            Ok(DiveOutcome::Exhausted) => {
+            Ok(DiveOutcome::Exhausted) if dive >= self.first_wanted.load(Ordering::Relaxed) => {
                 (state.exhausted, state.was_exhausted, state.left) = (true, true, 0);
                 self.first_wanted.store(state.started, Ordering::Relaxed);
             }
-            Ok(DiveOutcome::Open) | Err(Unproven::Stopped) => {}
+            Ok(DiveOutcome::Exhausted | DiveOutcome::Open) | Err(Unproven::Stopped) => {}
             Err(error) => state.failed = Some(error),
         }
         let found = state.found.is_some() && state.first_has_ended();
@@ -197,7 +204,7 @@ impl BackgroundDives {
         self.changed.notify_all();
     }
 
-    /// Waits for the first dive. Returns its solution, if it found one.
+    /// Waits for the first dive. Returns the solution of a dive, if there is one.
     pub(super) fn finish_first(
         &self,
         report: &mut dyn FnMut() -> Result<(), Unproven>,
@@ -212,16 +219,20 @@ impl BackgroundDives {
     ) -> Result<Option<Vec<usize>>, Unproven> {
         let is_over = |state: &State| {
             state.first_has_ended() && state.found.is_some()
-                || state.running.is_empty() && (state.exhausted || state.left == 0)
+                || state.running.is_empty()
+                    && (state.exhausted || state.left == 0 && state.pass >= self.passes)
         };
         self.wait_until(is_over, report)
     }
 
-    /// Returns the solution of a dive, if there is one.
+    /// Returns the solution of the dive that has stopped the searches, or `None` if none has.
     ///
     /// # Errors
     /// A dive has failed.
     pub(super) fn found(&self) -> Result<Option<Vec<usize>>, Unproven> {
+        if !self.search.is_over() {
+            return Ok(None);
+        }
         Self::outcome(&mut self.lock())
     }
 
@@ -232,7 +243,7 @@ impl BackgroundDives {
         }
     }
 
-    /// Returns what the copies have learned, when all threads have ended.
+    /// Returns the knowledge of the copies, when all threads have ended.
     pub(super) fn into_learned(self) -> Vec<Learned> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).learned
     }

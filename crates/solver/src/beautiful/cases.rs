@@ -84,7 +84,7 @@ impl Engine<'_> {
         }
         let bounds = self.bounds.clone();
         let cases = cases.get_or_insert_with(|| Cases::new(level, bounds.clone()));
-        while (1..wanted).contains(&cases.whole.open_bounds().len())
+        while (1..wanted).contains(&cases.whole.open_cases().len())
             && self.split_all(cases.level, &mut cases.whole)?
         {}
         let found = self.search_all(&mut cases.whole, nodes)?;
@@ -103,13 +103,10 @@ impl Engine<'_> {
     fn split_all(&mut self, trial: usize, whole: &mut Case) -> Result<bool, Unproven> {
         self.report()?;
         let split = |engine: &mut Engine<'_>, bounds: &Bounds| {
-            engine.report()?;
-            engine.bounds = bounds.clone();
-            let mark = engine.log.mark();
-            let split = engine.split(trial)?;
-            Ok((split, engine.log.take_from(mark)))
+            engine.in_case(bounds, |engine| engine.split(trial))
         };
-        let results = self.run_tasks(&whole.open_bounds(), split, |_| false)?;
+        let threads = self.query.threads;
+        let results = self.run_tasks(threads, &whole.open_bounds(), split, |_| false)?;
         let mut any = false;
         for (case, result) in whole.open_cases().into_iter().zip(results) {
             let Some((split, records)) = result else { continue };
@@ -156,15 +153,13 @@ impl Engine<'_> {
     /// Searches each open case for `nodes` nodes. Returns a solution, if one is found.
     fn search_all(&mut self, whole: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Unproven> {
         let search = |engine: &mut Engine<'_>, bounds: &Bounds| {
-            engine.report()?;
-            engine.bounds = bounds.clone();
-            let mark = engine.log.mark();
-            let settled = engine.settle(nodes)?;
-            Ok((settled, engine.log.take_from(mark)))
+            engine.in_case(bounds, |engine| engine.settle(nodes))
         };
         let is_last =
             |(settled, _): &(TrialOutcome, Vec<u8>)| matches!(settled, TrialOutcome::Found(_));
-        let results = self.run_tasks(&whole.open_bounds(), search, is_last)?;
+        // Remote solvers take parts of one case at a time.
+        let threads = if self.solvers.is_empty() { self.query.threads } else { 1 };
+        let results = self.run_tasks(threads, &whole.open_bounds(), search, is_last)?;
         for (case, result) in whole.open_cases().into_iter().zip(results) {
             match result {
                 Some((TrialOutcome::Found(columns), _)) => return Ok(Some(columns)),
@@ -176,6 +171,19 @@ impl Engine<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Calls `work` under the bounds of a case. Returns its result, and the records that it wrote.
+    fn in_case<R>(
+        &mut self,
+        bounds: &Bounds,
+        work: impl FnOnce(&mut Self) -> Result<R, Unproven>,
+    ) -> Result<(R, Vec<u8>), Unproven> {
+        self.report()?;
+        self.bounds = bounds.clone();
+        let mark = self.log.mark();
+        let result = work(self)?;
+        Ok((result, self.log.take_from(mark)))
     }
 
     /// Writes the refutation of a case. Each inner case but the last becomes the assumption that

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::progress::{Progress, ProgressSink};
 use crate::verdict::Unproven;
 
 /// The longest time between two reports to the caller's sink.
-const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
+pub(super) const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The state of the engine that its copies start with.
 pub(super) struct Start<'a> {
@@ -37,7 +37,7 @@ pub(super) struct Start<'a> {
     limits: NodeLimits,
 }
 
-/// What a copy has learned.
+/// The knowledge that a copy has gained.
 #[derive(Debug)]
 pub(super) struct Learned {
     nodes: u64,
@@ -57,12 +57,26 @@ enum Message<R> {
     Finished(Learned),
 }
 
-/// The sink of a copy: stops it when a condition holds.
-pub(super) struct TaskSink<'a>(pub(super) &'a dyn Fn() -> bool);
+/// The sink of a copy: stops it when a condition holds, and counts its nodes.
+pub(super) struct TaskSink<'a> {
+    is_stopped: &'a dyn Fn() -> bool,
+    nodes: &'a AtomicU64,
+    /// The nodes of the copy that were counted.
+    counted: u64,
+}
+
+impl<'a> TaskSink<'a> {
+    pub(super) const fn new(is_stopped: &'a dyn Fn() -> bool, nodes: &'a AtomicU64) -> Self {
+        Self { is_stopped, nodes, counted: 0 }
+    }
+}
 
 impl ProgressSink for TaskSink<'_> {
-    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-        if (self.0)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
+        let more = progress.nodes.saturating_sub(self.counted);
+        self.counted += more;
+        self.nodes.fetch_add(more, Ordering::Relaxed);
+        if (self.is_stopped)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -83,21 +97,21 @@ impl Drop for StopOnPanic<'_> {
 
 impl<'a> Engine<'a> {
     /// Does all tasks with `work`, in order, until `is_last` accepts a result. Returns the result
-    /// of each task, or `None` if it was not done. If the query allows several threads and there
-    /// are enough tasks for them, each thread has a copy of the engine, and of the copies only the
-    /// numbers of nodes and LPs, the weights, the cliques and the feasible points are kept: `work` must return everything
-    /// else, and restore the bounds and the log.
+    /// of each task, or `None` if it was not done. If there are at least as many tasks as `threads`,
+    /// each thread has a copy of the engine. Of the copies only the numbers of nodes and LPs, the
+    /// weights, the cliques and the feasible points are kept: `work` must return everything else,
+    /// and restore the bounds and the log.
     ///
     /// # Panics
     /// If `work` panics.
     pub(super) fn run_tasks<T: Sync, R: Send>(
         &mut self,
+        threads: usize,
         tasks: &[T],
         work: impl Fn(&mut Engine<'_>, &T) -> Result<R, Unproven> + Sync,
         is_last: impl Fn(&R) -> bool,
     ) -> Result<Vec<Option<R>>, Unproven> {
         let mut results: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
-        let threads = self.query.threads;
         if threads <= 1 || tasks.len() < threads {
             for (task, result) in tasks.iter().zip(&mut results) {
                 let done = work(self, task)?;
@@ -110,24 +124,26 @@ impl<'a> Engine<'a> {
             return Ok(results);
         }
         let start = self.start();
-        let (stopped, next) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (stopped, next, nodes) =
+            (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
         let (mut all_learned, mut failed) = (Vec::new(), None);
         thread::scope(|scope| {
+            let _guard = StopOnPanic(&stopped);
             let (sender, receiver) = mpsc::channel();
             for thread in 0..threads {
-                let (start, stopped, next, work) = (&start, &stopped, &next, &work);
-                let search = Arc::clone(&self.search);
+                let (start, stopped, next, nodes) = (&start, &stopped, &next, &nodes);
+                let (work, search) = (&work, Arc::clone(&self.search));
                 let (sender, seed) = (sender.clone(), self.rng.u64(..));
                 scope.spawn(move || {
                     let _guard = StopOnPanic(stopped);
                     let is_stopped = || stopped.load(Ordering::Relaxed);
-                    let mut sink = TaskSink(&is_stopped);
+                    let mut sink = TaskSink::new(&is_stopped, nodes);
                     let mut checkpoint_sink = |_: &Stage<'_>| {};
                     let mut engine = start.engine(seed, &mut sink, &mut checkpoint_sink);
                     while !is_stopped() {
                         if thread >= search.threads() && next.load(Ordering::Relaxed) < tasks.len()
                         {
-                            // This thread's core is used by a dive.
+                            // A dive has the core of this thread.
                             thread::sleep(MAX_REPORT_INTERVAL);
                             continue;
                         }
@@ -153,21 +169,22 @@ impl<'a> Engine<'a> {
                     // Stopped by another thread, or on request.
                     Ok(Message::Done(_, Err(Unproven::Stopped))) => {}
                     Ok(Message::Done(_, Err(error))) => {
-                        stopped.store(true, Ordering::Relaxed);
-                        failed = Some(error);
+                        failed.get_or_insert(error);
                     }
                     Ok(Message::Finished(learned)) => all_learned.push(learned),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
-                if let Err(error) = self.report() {
+                if let Err(error) = self.report_with(nodes.load(Ordering::Relaxed)) {
+                    failed.get_or_insert(error);
+                }
+                if failed.is_some() {
                     stopped.store(true, Ordering::Relaxed);
-                    failed = Some(error);
                 }
             }
         });
-        if let Some(last) = all_learned.last() {
-            self.weights.clone_from(&last.weights);
+        if let Some(longest) = all_learned.iter().max_by_key(|learned| learned.nodes) {
+            self.weights.clone_from(&longest.weights);
         }
         self.adopt(all_learned);
         failed.map_or(Ok(results), Err)
@@ -193,7 +210,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Adopts what copies have learned, except for weights.
+    /// Adopts the knowledge of copies, except for weights.
     pub(super) fn adopt(&mut self, all_learned: Vec<Learned>) {
         for learned in all_learned {
             self.nodes += learned.nodes;
@@ -235,6 +252,7 @@ impl Start<'_> {
         engine
     }
 
+    /// Returns the knowledge that a copy has gained.
     pub(super) fn learned(&self, engine: Engine<'_>) -> Learned {
         Learned {
             nodes: engine.nodes,
@@ -370,6 +388,33 @@ mod tests {
         assert!(stopped > 40, "{stopped} runs were stopped");
     }
 
+    /// A sink that panics after some reports.
+    struct PanicAfter(StopAfter);
+
+    impl ProgressSink for PanicAfter {
+        fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
+            assert!(self.0.report(progress).is_continue(), "injected");
+            ControlFlow::Continue(())
+        }
+
+        fn time_left(&self) -> Option<Duration> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_sink_ends_a_run_of_several_threads() {
+        let query = Query { n: 26, norm: Norm::Euclidean, turning: false, threads: 4 };
+        let mut panicked = 0;
+        for reports in (0..300).step_by(23) {
+            for wide in [0, usize::MAX] {
+                let run = || run(query, wide, None, &mut PanicAfter(StopAfter(reports)));
+                panicked += u32::from(std::panic::catch_unwind(run).is_err());
+            }
+        }
+        assert!(panicked > 10, "{panicked} runs panicked");
+    }
+
     /// Runs tasks on an engine with three threads.
     fn run_numbered<R: Send>(
         work: impl Fn(&mut Engine<'_>, &usize) -> Result<R, Unproven> + Sync,
@@ -379,7 +424,7 @@ mod tests {
         let query = Query { n: 8, norm: Norm::Euclidean, turning: false, threads: 3 };
         let (mut sink, mut checkpoint_sink) = (Unobserved, |_: &Stage<'_>| {});
         let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut checkpoint_sink);
-        engine.run_tasks(&(0..50).collect::<Vec<usize>>(), work, is_last)
+        engine.run_tasks(3, &(0..50).collect::<Vec<usize>>(), work, is_last)
     }
 
     #[test]

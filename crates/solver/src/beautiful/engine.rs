@@ -241,8 +241,18 @@ impl<'a> Engine<'a> {
         Some(resume::write(&self.query, best, &records[..checkpoint_end]))
     }
 
+    /// Reports the progress to the sink.
+    ///
+    /// # Errors
+    /// The sink, or a dive on another thread, stops the run.
     pub(super) fn report(&mut self) -> Result<(), Unproven> {
-        let progress = Progress { level: self.cost as usize, bound: None, nodes: self.nodes };
+        self.report_with(0)
+    }
+
+    /// Reports the progress, with `more` nodes of other threads besides those of the dives.
+    pub(super) fn report_with(&mut self, more: u64) -> Result<(), Unproven> {
+        let nodes = self.nodes + self.search.dive_nodes() + more;
+        let progress = Progress { level: self.cost as usize, bound: None, nodes };
         if self.sink.report(&progress).is_break() || self.search.is_over() {
             return Err(Unproven::Stopped);
         }
@@ -411,11 +421,11 @@ impl<'a> Engine<'a> {
         let start = self.start();
         self.search = Arc::clone(dives.search());
         let settled = thread::scope(|scope| {
+            let _guard = StopDives(&dives);
             for _ in 0..threads / 2 {
                 let (dives, start, seed) = (&dives, &start, self.rng.u64(..));
                 scope.spawn(move || dives.run(start, seed));
             }
-            let _guard = StopDives(&dives);
             self.settle_in_passes(level, passes, wide, Some(&dives))
         });
         self.search = Arc::new(SearchControl::new(threads));

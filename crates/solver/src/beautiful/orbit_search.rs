@@ -141,7 +141,8 @@ impl Engine<'_> {
         let premises = premises.filter(|_| !solvers.is_empty());
         let mut stopped = false;
         let mut keep_going = |nodes: u64| {
-            let progress = Progress { level, bound: None, nodes: before + nodes };
+            let nodes = before + search.dive_nodes() + nodes;
+            let progress = Progress { level, bound: None, nodes };
             stopped = sink.report(&progress).is_break() || search.is_over();
             !stopped
         };

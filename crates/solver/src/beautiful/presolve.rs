@@ -18,7 +18,7 @@ struct Probed {
     eliminated: usize,
     /// Set if there is no solution.
     refuted: bool,
-    /// The multipliers that prove it.
+    /// The multipliers that prove this.
     proofs: Vec<Multipliers>,
 }
 
@@ -151,9 +151,9 @@ impl Engine<'_> {
             engine.log.roll_back(before.1);
             Ok(probed)
         };
-        let results = self.run_tasks(&shares, probe, |probed| probed.refuted)?;
+        let results = self.run_tasks(threads, &shares, probe, |probed| probed.refuted)?;
         let mut all = 0;
-        // The LP has the same rows as its copies.
+        // The LP has the same rows as its copies, since probing adds none.
         for multipliers in results.into_iter().flatten().flat_map(|probed| probed.proofs) {
             match self.eliminate_by(&multipliers) {
                 Some(eliminated) => all += eliminated,

@@ -249,15 +249,18 @@ mod tests {
 
     #[test]
     fn remote_solvers_prove_the_same_optimum_as_one_machine() {
-        // The search is long enough to be distributed.
-        let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
-        let (columns, certificate, (tasks, holes)) = by_solvers(query);
-        assert!(tasks > 3 && holes > 3, "{tasks} tasks with {holes} holes");
-        let alone =
-            most_beautiful_exactly(query, &mut Unobserved).answer.found.expect("a solution");
-        assert_eq!(query.norm.fingerprint(&columns), query.norm.fingerprint(&alone));
-        let proved = proof::check(&certificate).expect("it proves");
-        assert_eq!(proved.solution, Some(columns));
+        let query = |threads| Query { n: 84, norm: Norm::Euclidean, turning: false, threads };
+        let alone = most_beautiful_exactly(query(1), &mut Unobserved).answer.found;
+        let alone = query(1).norm.fingerprint(&alone.expect("a solution"));
+        for threads in [1, 2] {
+            let query = query(threads);
+            let (columns, certificate, (tasks, holes)) = by_solvers(query);
+            // The search of one thread is long enough to be distributed.
+            assert!(threads > 1 || tasks > 3 && holes > 3, "{tasks} tasks with {holes} holes");
+            assert_eq!(query.norm.fingerprint(&columns), alone);
+            let proved = proof::check(&certificate).expect("it proves");
+            assert_eq!(proved.solution, Some(columns));
+        }
     }
 
     /// Solves a query with three solvers. Returns the numbers of LPs and of tasks.
