@@ -101,7 +101,8 @@ const ABOUT_BEAUTIFUL: &str = "
 ## Most beautiful solutions
 
 A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\"
-marks the sizes whose published fingerprint is known here and is the same.
+marks the sizes whose published fingerprint is known here and is the same. The status \"open\" means
+that the seconds given did not suffice.
 ";
 
 const ABOUT_VERIPB: &str = "
