@@ -1,8 +1,8 @@
 //! The dives of a trial on threads of their own, while others search.
 //!
 //! There are as many dives in each pass, with as many nodes, as on a single thread, which alternates
-//! them with the searches. The first one finds the best solutions, so no other solution counts
-//! before it has ended. When a dive is exhausted, the other dives of its pass are abandoned, and the
+//! them with the searches. The first one mostly finds better solutions than the others, so no other
+//! solution counts before it has ended. When a dive is exhausted, the other dives of its pass are abandoned, and the
 //! next one waits for the next pass of the searches.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -202,9 +202,8 @@ impl Engine<'_> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
-    use crate::beautiful::orbits::Orbits;
-    use crate::beautiful::{Query, Stage, most_beautiful_exactly};
+    use crate::beautiful::concurrent::tests::{Run, run};
+    use crate::beautiful::{Query, most_beautiful_exactly};
     use crate::progress::Unobserved;
     use nqueens_proof::beautiful::{check, check_partial, claim, prices, record};
     use nqueens_proof::board::Norm;
@@ -212,15 +211,10 @@ pub(super) mod tests {
     /// Returns the proof, without the seal, of an engine that treats every trial as hard, and its
     /// solution.
     fn hard(query: Query) -> (Vec<u8>, Vec<usize>) {
-        let orbits = Orbits::new(query.n, query.norm);
-        let (mut sink, mut keep) = (Unobserved, |_: &Stage<'_>| {});
-        let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
-        (engine.quick, engine.wide) = (0, 0);
-        engine.run(None).expect("it is not stopped");
-        let best = engine.best.expect("a solution");
-        let mut proof = claim(query.norm, query.turning, Some(&best));
-        proof.bytes(engine.log.as_bytes());
-        (proof.finish(), best)
+        match run(query, 0, None, &mut Unobserved) {
+            Run::Ended(best, proof) => (proof, best),
+            Run::Stopped(_) => panic!("{query:?} was stopped"),
+        }
     }
 
     #[test]

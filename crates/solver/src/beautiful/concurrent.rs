@@ -265,7 +265,7 @@ impl Start<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::beautiful::{most_beautiful_exactly, resume};
     use crate::progress::Unobserved;
@@ -290,14 +290,14 @@ mod tests {
     }
 
     /// The outcome of a run: the solution with the proof, without the seal, or the checkpoint.
-    enum Run {
+    pub(in crate::beautiful) enum Run {
         Ended(Vec<usize>, Vec<u8>),
         Stopped(Option<Vec<u8>>),
     }
 
     /// Runs an engine that searches nothing before its trials are divided, with boards of more than
     /// `wide` squares as wide ones.
-    fn run(
+    pub(in crate::beautiful) fn run(
         query: Query,
         wide: usize,
         earlier: Option<PartialProof>,
