@@ -280,6 +280,8 @@ async function states(browser) {
   const name = coordinator.submit("count", "18");
   const page = await open(browser, coordinator.url);
   await live(page);
+  // The coordinator collects the state of its page at intervals, so the job may be missing at first.
+  await page.waitForSelector("#jobs tbody tr");
   const state = await page.evaluate(async () => {
     const reader = (await fetch("/api/live")).body.pipeThrough(new TextDecoderStream()).getReader();
     for (let read = "";;) {

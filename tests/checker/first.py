@@ -365,7 +365,7 @@ class FirstChecker:
     def node(self):
         """Reads the next node: its byte and its content."""
         tag, number, n = self.reader.byte(), self.reader.number, self.n
-        require(tag <= 8, "it has an unknown step")
+        require(tag <= 9, "it has an unknown step")
         if tag in (1, 2):
             return tag, self.multipliers()
         if tag == 3:
@@ -373,7 +373,7 @@ class FirstChecker:
         if tag == 4:
             multipliers = self.multipliers()
             return tag, (multipliers, [number(n * n - 1) for _ in range(number(n * n))])
-        weights = [number((1 << 32) - 1) for _ in range(2 * n)] if tag == 8 else None
+        weights = [number((1 << 32) - 1) for _ in range(2 * n)] if tag >= 8 else None
         return tag, (self.blocks() if tag >= 6 else [], weights)
 
     def tree(self, refuted, depth):
@@ -397,9 +397,9 @@ class FirstChecker:
                 continue
             elif not refuted:
                 blocks, weights = content
-                if tag == 8:
+                if tag >= 8:
                     self.position.weights = [max(1, weight) for weight in weights]
-                self.search(tag, blocks)
+                self.search(tag, blocks, set())
             break
         if marks:
             self.position.restore(marks[0])
@@ -475,15 +475,27 @@ class FirstChecker:
             require(self.place(square), "it branches over a line and omits one of its squares")
             position.restore(mark)
 
-    def search(self, tag, blocks):
+    def search(self, tag, blocks, refuted):
         position = self.position
         line = self.smallest_line() if tag == 0 else self.weighted_line(blocks, tag >= 7)
         require(line is not None, "there is a completion")
+        complete = self.complete_blocks(blocks)
         for square in position.candidates_on(line):
             mark = position.mark()
             if not self.place(square):
-                self.search(tag, blocks)
+                remembers = tag == 9 and self.complete_blocks(blocks) > complete
+                lines = frozenset(self.open_lines()) if remembers else None
+                if lines is None or lines not in refuted:
+                    self.search(tag, blocks, refuted)
+                    if lines is not None and len(refuted) < 1 << 18:
+                        refuted.add(lines)
             position.restore(mark)
+
+    def complete_blocks(self, blocks):
+        return sum(all(self.position.taken[row] for row in block) for block in blocks)
+
+    def open_lines(self):
+        return filter(self.position.is_possible, range(6 * self.n - 2))
 
     def smallest_line(self):
         position = self.position

@@ -4,6 +4,7 @@ use super::LARGEST;
 use super::observer::Observer;
 use super::position::{Displaced, Position, TrailMark};
 use super::refutation::{Node, Order, read};
+use super::refuted_positions::RefutedPositions;
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
 
@@ -236,11 +237,15 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         position: &mut Position,
         order: &Order,
     ) -> Result<(), ProofError> {
+        let mut blocks = Vec::new();
         if let Order::Weighted(lines) = order {
             position.set_weights(lines);
+            if lines.remembers && !O::SEES_ALL_QUEENS {
+                blocks.clone_from(&lines.blocks);
+            }
         }
         self.observer.begin_search()?;
-        self.search(position, order)?;
+        self.search(position, order, &mut RefutedPositions::new(blocks))?;
         self.observer.end_search()
     }
 
@@ -324,7 +329,12 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
 
     /// Searches exhaustively by branching. Any branching rule is sound, since every completion uses
     /// each line that can be chosen.
-    fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
+    fn search(
+        &mut self,
+        position: &mut Position,
+        order: &Order,
+        known: &mut RefutedPositions,
+    ) -> Result<(), ProofError> {
         let line = match order {
             Order::FewestCandidates => position.smallest_line(),
             Order::Weighted(lines) => position.weighted_line(lines),
@@ -332,11 +342,16 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         let Some(line) = line else {
             return Err(ProofError::Refused("there is a completion".into()));
         };
+        let complete = known.complete_blocks(position);
         for square in position.choices(line).into_iter().flatten() {
             let mark = position.mark();
             let refuted = self.place(position, square)?;
             if !refuted {
-                self.search(position, order)?;
+                let lines = known.open_lines(position, complete);
+                if !lines.is_some_and(|lines| known.contains(&lines)) {
+                    self.search(position, order, known)?;
+                    lines.into_iter().for_each(|lines| known.insert(lines));
+                }
             }
             self.observer.end_queen(square, refuted)?;
             position.backtrack_to(&mark);

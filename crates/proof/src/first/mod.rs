@@ -21,6 +21,7 @@
 //! | 6 | number of blocks, for each the number of its rows and the rows | like 5, but completing these blocks of rows one after the other, then the other rows |
 //! | 7 | as for 6 | like 6, but also preferring columns that ran out of candidates before |
 //! | 8 | by row and column how often it ran out of candidates, then as for 7 | like 7, starting from these counts |
+//! | 9 | as for 8 | like 8, remembering refuted positions (see `refuted_positions.rs`) |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the
 //! antidiagonals r + c from 4n - 1; the square of row r and column c is r n + c. Multipliers are
@@ -43,6 +44,7 @@ mod knapsack;
 mod observer;
 mod position;
 mod refutation;
+mod refuted_positions;
 #[cfg(test)]
 mod tests;
 
@@ -191,14 +193,15 @@ pub(crate) fn read_solution(n: usize, proof: &[u8]) -> Result<Option<Vec<usize>>
 }
 
 /// Checks a proof like [`check_within`], and reports its steps to an observer.
-pub(crate) fn observe(
+pub(crate) fn observe<O: Observer>(
     n: usize,
     proof: &[u8],
     meter: &mut Meter<'_>,
-    observer: &mut impl Observer,
+    observer: &mut O,
 ) -> Result<(), ProofError> {
     let mut reader = Reader::new(proof);
-    let limit = reader.number()?;
+    let stated = reader.number()?;
+    let limit = if O::SEES_ALL_QUEENS { u64::MAX } else { stated };
     check_claim(n, &mut reader, limit, meter, observer).map(drop)
 }
 

@@ -9,6 +9,10 @@ use crate::ProofError;
 /// `refuted` says whether propagation has refuted the position at once; then nothing is observed
 /// between the two.
 pub(crate) trait Observer {
+    /// True if the observer must see every queen of a search. The checker then remembers no
+    /// refuted positions, and is not bound by the work that the certificate states.
+    const SEES_ALL_QUEENS: bool = true;
+
     /// The refutation of the board with these queens on its first rows begins.
     fn begin_prefix(&mut self, _prefix: &[usize], _refuted: bool) -> Result<(), ProofError> {
         Ok(())
@@ -52,4 +56,6 @@ pub(crate) trait Observer {
 }
 
 /// The observer that ignores everything.
-impl Observer for () {}
+impl Observer for () {
+    const SEES_ALL_QUEENS: bool = false;
+}

@@ -31,6 +31,7 @@ const SEARCH_BY_WEIGHT: u8 = 5;
 const SEARCH_IN_BLOCKS: u8 = 6;
 const SEARCH_BY_LINES: u8 = 7;
 const SEARCH_WITH_WEIGHTS: u8 = 8;
+const SEARCH_WITH_MEMORY: u8 = 9;
 
 /// A line, with its number in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +70,19 @@ impl Refutation {
     /// then the other rows. `weights` gives for each row and column how often it has run out of
     /// candidates before; it is empty if nothing is known.
     pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
+        let tag = if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_WITH_WEIGHTS };
+        Self::search_in_blocks(tag, blocks, weights)
+    }
+
+    /// Creates a refutation by the search of [`Self::search_by_weight`] that remembers the refuted
+    /// positions in which a block was complete. `weights` has a number for each row and column.
+    pub fn search_with_memory(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
+        Self::search_in_blocks(SEARCH_WITH_MEMORY, blocks, weights)
+    }
+
+    fn search_in_blocks(tag: u8, blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
-        writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_WITH_WEIGHTS });
+        writer.byte(tag);
         weights.iter().for_each(|&weight| writer.number(weight.into()));
         writer.size(blocks.len());
         for rows in blocks {
@@ -181,6 +193,8 @@ pub(super) struct Weighted {
     pub(super) columns: bool,
     /// By row and column: how often it has run out of candidates before; empty if nothing is known.
     pub(super) initial: Vec<usize>,
+    /// Set if the refuted positions in which a block was complete are remembered.
+    pub(super) remembers: bool,
 }
 
 /// A node of a tree as it is read.
@@ -210,12 +224,9 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         SEARCH => Node::Search(Order::FewestCandidates),
         SEARCH_BY_WEIGHT => Node::Search(Order::Weighted(Weighted::default())),
         SEARCH_IN_BLOCKS | SEARCH_BY_LINES => {
-            let (columns, initial) = (tag == SEARCH_BY_LINES, Vec::new());
-            Node::Search(Order::Weighted(Weighted {
-                blocks: read_blocks(reader, n)?,
-                columns,
-                initial,
-            }))
+            let columns = tag == SEARCH_BY_LINES;
+            let blocks = read_blocks(reader, n)?;
+            Node::Search(Order::Weighted(Weighted { blocks, columns, ..Weighted::default() }))
         }
         DUAL_BOUND | DUAL_BOUND_WITH_KNAPSACKS => Node::DualBound {
             knapsack: tag == DUAL_BOUND_WITH_KNAPSACKS,
@@ -228,11 +239,12 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
             let square = |_| reader.size((n * n).saturating_sub(1));
             Node::Elimination { y, squares: (0..number).map(square).collect::<Result<_, _>>()? }
         }
-        SEARCH_WITH_WEIGHTS => {
+        SEARCH_WITH_WEIGHTS | SEARCH_WITH_MEMORY => {
             let weight = |_| reader.size(u32::MAX as usize);
             let initial = (0..2 * n).map(weight).collect::<Result<_, _>>()?;
             let blocks = read_blocks(reader, n)?;
-            Node::Search(Order::Weighted(Weighted { blocks, columns: true, initial }))
+            let remembers = tag == SEARCH_WITH_MEMORY;
+            Node::Search(Order::Weighted(Weighted { blocks, columns: true, initial, remembers }))
         }
         _ => return Err(ProofError::UnknownStep(tag.into())),
     })

@@ -67,6 +67,15 @@ impl Components {
         rows.find(|rows| !rows.is_empty()).unwrap_or(board.rows())
     }
 
+    /// Returns the number of blocks without open rows.
+    #[inline]
+    pub(super) fn complete<W: Width>(&self, board: &Residual<'_, W>) -> usize {
+        let row = board.corner().row;
+        let is_complete =
+            |block: &&u128| board.rows().and(W::Columns::from_bits(**block >> row)).is_empty();
+        self.0.iter().filter(is_complete).count()
+    }
+
     /// Returns the rows of each block.
     pub(super) fn rows(&self) -> Vec<Vec<usize>> {
         self.0.iter().map(|block| block.iter().collect()).collect()

@@ -15,6 +15,7 @@
 //! | `limited_search.rs` | node-limited exhaustive search |
 //! | `components.rs` | blocks of rows that share no columns, searched one after the other |
 //! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
+//! | `refuted_positions.rs` | the refuted positions that searches remember |
 //! | `relaxation.rs` | the linear relaxations whose duals propose the multipliers, with column generation |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `params.rs` | the tuned constants |
@@ -53,6 +54,7 @@ mod params;
 mod probing;
 mod proofs;
 mod query;
+mod refuted_positions;
 mod relaxation;
 mod residual;
 pub mod resume;

@@ -13,6 +13,7 @@ use super::limited_search::{LimitedOutcome, limited};
 use super::params;
 use super::probing::{Eliminations, Probing};
 use super::proofs::{Proofs, lock};
+use super::refuted_positions::RefutedPositions;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -109,6 +110,7 @@ pub(super) struct LocalSolver<W: Width> {
     blocked: Vec<Square>,
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
+    refuted_positions: RefutedPositions,
     proofs: Arc<Mutex<Proofs<W>>>,
 }
 
@@ -171,6 +173,7 @@ struct CompletionSearch<'c, W: Width> {
     relaxations: &'c mut Relaxations<W>,
     proofs: &'c Mutex<Proofs<W>>,
     weights: &'c mut Weights,
+    refuted_positions: &'c mut RefutedPositions,
     /// The components in the last LP solution.
     components: Components,
     random: Rng,
@@ -208,6 +211,9 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             });
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
+        if lp_limit >= params::LONG_QUERY_LPS {
+            self.refuted_positions.begin(prefix);
+        }
         let noise = if attempt > 0 { params::BRANCHING_NOISE } else { 0.0 };
         let mut search = CompletionSearch {
             n: self.n,
@@ -216,6 +222,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             relaxations,
             proofs: &self.proofs,
             weights: &mut self.weights,
+            refuted_positions: &mut self.refuted_positions,
             components: Components::default(),
             random: Rng::with_seed(attempt),
             noise,
@@ -278,6 +285,7 @@ impl<W: Width> LocalSolver<W> {
             blocked: blocked.to_vec(),
             relaxations: None,
             weights: Weights::new(n),
+            refuted_positions: RefutedPositions::default(),
             proofs: Arc::default(),
         }
     }
@@ -349,6 +357,7 @@ impl<W: Width> CompletionSearch<'_, W> {
                 &board,
                 params::LIMITED_SEARCH_NODES,
                 (self.weights, &self.components),
+                None,
                 self.task,
             ) {
                 LimitedOutcome::Refuted => {
@@ -404,10 +413,16 @@ impl<W: Width> CompletionSearch<'_, W> {
         }
         let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
-            match limited(&board, nodes, (self.weights, &self.components), self.task) {
+            let blocks = self.components.rows();
+            let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
+            match limited(&board, nodes, (self.weights, &self.components), known, self.task) {
                 LimitedOutcome::Refuted => {
                     let learned = self.weights.rounded();
-                    let search = Refutation::search_by_weight(&self.components.rows(), &learned);
+                    let search = if blocks.is_empty() {
+                        Refutation::search_by_weight(&blocks, &learned)
+                    } else {
+                        Refutation::search_with_memory(&blocks, &learned)
+                    };
                     return QueryOutcome::Refuted(refuted(&search));
                 }
                 LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),

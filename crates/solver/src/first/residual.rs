@@ -6,6 +6,7 @@
 //! rows.
 
 use super::dual_bound::{DualBound, LEVELS, Slack};
+use super::refuted_positions::OpenLines;
 use super::sizes::Sizes;
 use super::width::Width;
 use super::window::Window;
@@ -444,6 +445,18 @@ impl<'a, W: Width> Residual<'a, W> {
             }
         }
         Err(Branch::Row(row))
+    }
+
+    /// Returns the open lines, after propagation.
+    pub(super) fn open_lines(&self) -> OpenLines {
+        let words = |lines: W::Diagonals| [lines.bits_from(0), lines.bits_from(128)];
+        OpenLines {
+            corner: self.corner,
+            height: self.height,
+            rows: self.rows.bits_from(0),
+            columns: self.columns.bits_from(0),
+            diagonals: self.diagonals.map(words),
+        }
     }
 
     fn only_cell(&self, line: Branch) -> (usize, usize) {

@@ -243,6 +243,18 @@ impl Position {
         })
     }
 
+    /// Returns the lines without a queen that have candidates.
+    pub(super) fn open_lines(&self) -> impl Iterator<Item = usize> {
+        self.spend(12 * self.n);
+        (0..self.taken.len()).filter(|&line| self.is_open(line))
+    }
+
+    /// Returns whether all rows of a block, which has a bit per row, have queens.
+    pub(super) fn is_complete(&self, block: u128) -> bool {
+        self.spend(self.n);
+        (0..self.n).all(|row| block >> row & 1 == 0 || self.taken[row])
+    }
+
     /// Returns whether a line has no queen but has candidates.
     fn is_open(&self, line: usize) -> bool {
         !self.taken[line] && self.count[line] > 0

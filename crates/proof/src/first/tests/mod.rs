@@ -68,6 +68,9 @@ fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
     match random.u8(0..if depth == 0 { 1 } else { 7 }) {
         0 if random.bool() => in_blocks(random.u8(6..=7), &blocks(n, random)),
         0 if random.bool() => Refutation::search_by_weight(&blocks(n, random), &weights(n, random)),
+        0 if random.bool() => {
+            Refutation::search_with_memory(&blocks(n, random), &weights(n, random))
+        }
         0 => SEARCHES[random.usize(0..3)](),
         6 => {
             let then = tree(n, depth - 1, random);

@@ -1,5 +1,7 @@
 //! Tests which refutations are accepted, and over which lines a search branches.
 
+use std::cmp::Ordering;
+
 use super::super::checker::DEEPEST;
 use super::super::position::Position;
 use super::super::refutation::Weighted;
@@ -54,14 +56,64 @@ fn the_search_refutes_exactly_the_positions_without_completions() {
             in_blocks(6, &blocks),
             Refutation::search_by_weight(&blocks, &[]),
             Refutation::search_by_weight(&blocks, &weights(n, &mut random)),
+            Refutation::search_with_memory(&blocks, &weights(n, &mut random)),
         ];
-        let search = searches[random.usize(0..4)].clone();
+        let search = searches[random.usize(0..searches.len())].clone();
         let refutation = (0..dual_bounds).fold(search, |then, _| {
             Refutation::dual_bound(&multipliers(n, &mut random), random.bool(), &then)
         });
         let accepted = check_refutation(n, &prefix, &refutation, u64::MAX).is_ok();
         assert_eq!(accepted, all(n, &prefix).is_empty(), "case {case}: {prefix:?} of {n}");
     }
+}
+
+#[test]
+fn a_search_that_remembers_refuted_positions_searches_them_once() {
+    // The first solutions of n = 24 and 25 (A141843), 0-based.
+    let solutions = [
+        vec![0, 2, 4, 1, 3, 8, 10, 13, 17, 21, 18, 22, 19, 23, 9, 20, 5, 7, 11, 15, 12, 6, 16, 14],
+        vec![
+            0, 2, 4, 1, 3, 8, 10, 12, 14, 18, 20, 23, 19, 24, 22, 5, 7, 9, 6, 13, 15, 17, 11, 16,
+            21,
+        ],
+    ];
+    let mut random = fastrand::Rng::with_seed(30);
+    let (mut fewer, mut completed) = (0, 0);
+    for solution in solutions {
+        let n = solution.len();
+        let weights = vec![1; 2 * n];
+        let mut check = |prefix: &[usize]| {
+            let open: Vec<usize> = (prefix.len()..n).collect();
+            let block: Vec<usize> = match random.bool() {
+                true => open[..random.usize(3..=open.len() - 3)].to_vec(),
+                false => open.into_iter().filter(|_| random.bool()).collect(),
+            };
+            [Refutation::search_by_weight, Refutation::search_with_memory]
+                .map(|search| search(std::slice::from_ref(&block), &weights))
+                .map(|search| check_refutation(n, prefix, &search, u64::MAX))
+        };
+        for row in 8..n - 6 {
+            let above = &solution[..row];
+            for column in (0..n).filter(|&column| is_free(n, &[above, &[column]].concat())) {
+                let prefix = [above, &[column]].concat();
+                match (column.cmp(&solution[row]), check(&prefix)) {
+                    (Ordering::Less, [Ok(without), Ok(with)]) => {
+                        fewer += u32::from(with < without);
+                    }
+                    (Ordering::Equal, [Err(without), Err(with)]) => {
+                        assert_eq!(with, without, "{prefix:?} of {n}");
+                        completed += 1;
+                    }
+                    (Ordering::Greater, [without, with]) => {
+                        assert_eq!(with.is_ok(), without.is_ok(), "{prefix:?} of {n}");
+                        completed += u32::from(with.is_err());
+                    }
+                    (_, outcomes) => panic!("{prefix:?} of {n}: {outcomes:?}"),
+                }
+            }
+        }
+    }
+    assert!(fewer > 0 && completed > 10, "{fewer} with fewer queens, {completed} with completions");
 }
 
 #[test]
@@ -246,7 +298,7 @@ fn an_unknown_step_is_distinguished_from_a_false_one() {
         check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX)
     };
     assert!(check(&[0]).is_ok());
-    for unknown in [9, 99, 255] {
+    for unknown in [10, 99, 255] {
         assert_eq!(check(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
         // The unknown step is also reported after known steps, and where nothing is left to
         // refute.
@@ -255,6 +307,6 @@ fn an_unknown_step_is_distinguished_from_a_false_one() {
         assert_eq!(check(behind.as_bytes()), Err(ProofError::UnknownStep(unknown.into())));
     }
     // An error before the unknown step is reported as an error.
-    let damaged = check(&[3, 200, 1, 9]);
+    let damaged = check(&[3, 200, 1, 10]);
     assert!(matches!(damaged, Err(ProofError::Damaged(_) | ProofError::Refused(_))), "{damaged:?}");
 }
