@@ -181,8 +181,8 @@ fn veripb_verifies_first_solutions() {
         let _ =
             (fs::remove_file(format!("{out}.sat.opb")), fs::remove_file(format!("{out}.sat.pbp")));
     }
-    for n in [57, 60, 62, 68, 72] {
-        let certificate = kept(&format!("tests/certificates/first-{n}.proof"));
+    for name in ["57", "60", "62", "68", "72", "24-remembering", "25-remembering"] {
+        let certificate = kept(&format!("tests/certificates/first-{name}.proof"));
         assert_verified(&veripb, &certificate, &out);
     }
 }

@@ -58,7 +58,7 @@ fn collect(folder: &Path, found: &mut Vec<Certificate>) {
 }
 
 /// Refutations with every kind of step, which refute any prefix that has no completion.
-const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 5] = [
+const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 6] = [
     |_, _| first::Refutation::search(),
     |n, random| {
         let blocks = [vec![random.usize(0..n)], vec![random.usize(0..n), random.usize(0..n)]];
@@ -67,6 +67,11 @@ const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 5] = [
     |n, random| {
         let weights: Vec<u32> = (0..2 * n).map(|_| random.u32(0..9)).collect();
         first::Refutation::search_by_weight(&[], &weights)
+    },
+    |n, random| {
+        let weights: Vec<u32> = (0..2 * n).map(|_| random.u32(0..9)).collect();
+        let block: Vec<usize> = (0..n).filter(|_| random.bool()).collect();
+        first::Refutation::search_with_memory(&[block], &weights)
     },
     |n, random| {
         let search = first::Refutation::search();
