@@ -280,8 +280,8 @@ async function states(browser) {
   const name = coordinator.submit("count", "18");
   const page = await open(browser, coordinator.url);
   await live(page);
-  // The coordinator collects the state of its page at intervals, so the job may be missing at first.
-  await page.waitForSelector("#jobs tbody tr");
+  // The page is told of changes at intervals, so its first state may lack the job.
+  await page.waitForSelector("#jobs .badge");
   const state = await page.evaluate(async () => {
     const reader = (await fetch("/api/live")).body.pipeThrough(new TextDecoderStream()).getReader();
     for (let read = "";;) {
