@@ -51,12 +51,14 @@ pub trait QuerySolver: Send {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
-/// Creates one solver like [`query_solvers`].
+/// Creates one solver like [`query_solvers`], for another machine: each of its refutations takes
+/// the checker no more work than the query's LP limit allows, because it remembers no positions
+/// that were refuted for earlier queries.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
 pub fn query_solver(n: usize, placed: &[Square], blocked: &[Square]) -> Box<dyn QuerySolver> {
-    query_solvers(1, n, placed, blocked).remove(0)
+    create_solvers(1, n, placed, blocked, false).remove(0)
 }
 
 /// Creates local solvers for the board of size `n` with placed queens, none of which attacks
@@ -71,14 +73,27 @@ pub fn query_solvers(
     placed: &[Square],
     blocked: &[Square],
 ) -> Vec<Box<dyn QuerySolver>> {
+    create_solvers(number, n, placed, blocked, true)
+}
+
+/// Creates solvers that keep refuted positions for later queries if `keeps_refuted` is set.
+fn create_solvers(
+    number: usize,
+    n: usize,
+    placed: &[Square],
+    blocked: &[Square],
+    keeps_refuted: bool,
+) -> Vec<Box<dyn QuerySolver>> {
     fn create<W: Width>(number: usize, board: &LocalSolver<W>) -> Vec<Box<dyn QuerySolver>> {
         (0..number).map(|_| -> Box<dyn QuerySolver> { Box::new(board.sharing()) }).collect()
     }
     assert!(n <= crate::first::LARGEST);
     if n <= Width64x64::ROWS {
-        create(number, &LocalSolver::<Width64x64>::new(n, placed, blocked))
+        let board = LocalSolver::<Width64x64>::new(n, placed, blocked);
+        create(number, &LocalSolver { keeps_refuted, ..board })
     } else {
-        create(number, &LocalSolver::<Width128x128>::new(n, placed, blocked))
+        let board = LocalSolver::<Width128x128>::new(n, placed, blocked);
+        create(number, &LocalSolver { keeps_refuted, ..board })
     }
 }
 
@@ -111,6 +126,8 @@ pub(super) struct LocalSolver<W: Width> {
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
     refuted_positions: RefutedPositions,
+    /// True if they are kept for later queries about the same prefix and longer ones.
+    keeps_refuted: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
 }
 
@@ -212,6 +229,9 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
         if lp_limit >= params::LONG_QUERY_LPS {
+            if !self.keeps_refuted {
+                self.refuted_positions = RefutedPositions::default();
+            }
             self.refuted_positions.begin(prefix);
         }
         let noise = if attempt > 0 { params::BRANCHING_NOISE } else { 0.0 };
@@ -286,6 +306,7 @@ impl<W: Width> LocalSolver<W> {
             relaxations: None,
             weights: Weights::new(n),
             refuted_positions: RefutedPositions::default(),
+            keeps_refuted: true,
             proofs: Arc::default(),
         }
     }
@@ -293,7 +314,8 @@ impl<W: Width> LocalSolver<W> {
     /// Returns a solver for the same board that shares the proofs of this one.
     fn sharing(&self) -> Self {
         let proofs = Arc::clone(&self.proofs);
-        Self { proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
+        let keeps_refuted = self.keeps_refuted;
+        Self { keeps_refuted, proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {

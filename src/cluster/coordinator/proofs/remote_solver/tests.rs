@@ -30,9 +30,9 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
     let nonsense = QueryOutcome::Refuted(Refutation::from_bytes(vec![0, 0]));
     assert!(matches!(validated(&closed, &nonsense), AnswerVerdict::Wrong(_)));
     // An unknown step is not a wrong answer.
-    let newer = QueryOutcome::Refuted(Refutation::from_bytes(vec![9, 9]));
+    let newer = QueryOutcome::Refuted(Refutation::from_bytes(vec![10, 9]));
     assert!(
-        matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 9"))
+        matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 10"))
     );
     // A refutation that only demands a search must not keep the checker busy for ever.
     let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
