@@ -47,13 +47,18 @@ impl Search for Nodes<'_> {
     type Found = LimitedOutcome;
 
     fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> LimitedOutcome {
-        let complete = self.components.complete(&board);
+        let complete = self.complete(&board);
         let state = board.propagate();
         self.go_on(&board, state, complete)
     }
 }
 
 impl Nodes<'_> {
+    /// Returns the number of complete blocks, or 0 if no refuted positions are remembered.
+    fn complete<W: Width>(&self, board: &Residual<'_, W>) -> usize {
+        if self.refuted.is_some() { self.components.complete(board) } else { 0 }
+    }
+
     /// Continues with a board that was propagated, when so many blocks were complete before.
     fn go_on<W: Width>(
         &mut self,
@@ -68,7 +73,7 @@ impl Nodes<'_> {
             }
             State::Full => LimitedOutcome::Full(board.solution()),
             State::Open(branch) => {
-                if self.refuted.is_none() || self.components.complete(board) == complete {
+                if self.complete(board) == complete {
                     return self.branch(board, branch);
                 }
                 let lines = board.open_lines();
@@ -90,7 +95,7 @@ impl Nodes<'_> {
         }
         *self.left -= 1;
         let branch = self.weights.choose(board, branch, self.components, || 1.0);
-        let complete = self.components.complete(board);
+        let complete = self.complete(board);
         for (row, column) in board.cells(branch) {
             let mut child = *board;
             let state = child.put(row, column);

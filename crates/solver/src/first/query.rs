@@ -51,9 +51,9 @@ pub trait QuerySolver: Send {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
-/// Creates one solver like [`query_solvers`], for another machine: each of its refutations takes
-/// the checker no more work than the query's LP limit allows, because it remembers no positions
-/// that were refuted for earlier queries.
+/// Creates one solver like [`query_solvers`], for the queries of another machine, which limits the
+/// work for checking an answer by the query's LP limit. So it remembers no positions that were
+/// refuted for earlier queries, which the checker would have to search.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).

@@ -26,7 +26,7 @@ pub(super) struct OpenLines {
 /// Open lines of boards with a prefix that have no completion.
 ///
 /// That a board has no completion follows from its open lines alone, so what is refuted for a
-/// prefix is used for all queries about it and about longer ones.
+/// prefix can be used for all queries about it and about longer ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RefutedPositions {
     prefix: Vec<usize>,

@@ -210,7 +210,7 @@ impl Position {
         self.spend(8 * self.n);
         columns_and_rows
             .chain(self.mandatory_diagonals())
-            .filter(|&line| self.is_open(line))
+            .filter(|&line| self.is_usable(line))
             .min_by_key(|&line| self.count[line])
     }
 
@@ -224,12 +224,12 @@ impl Position {
         self.spend(16 * n + if of.columns && !of.blocks.is_empty() { n * n / 4 } else { 0 });
         let short = (n..2 * n)
             .chain(self.mandatory_diagonals())
-            .find(|&line| self.is_open(line) && self.count[line] <= 2);
+            .find(|&line| self.is_usable(line) && self.count[line] <= 2);
         if short.is_some() {
             return short;
         }
         let open_rows =
-            |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
+            |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_usable(row));
         let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
         let within = |column: usize| {
             block.is_none_or(|block| {
@@ -237,7 +237,7 @@ impl Position {
             })
         };
         let columns = if of.columns { n..2 * n } else { 0..0 };
-        let columns = columns.filter(|&column| self.is_open(column) && within(column));
+        let columns = columns.filter(|&column| self.is_usable(column) && within(column));
         open_rows(block.unwrap_or(u128::MAX)).chain(columns).min_by(|&a, &b| {
             (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
         })
@@ -246,18 +246,13 @@ impl Position {
     /// Returns the lines without a queen that have candidates.
     pub(super) fn open_lines(&self) -> impl Iterator<Item = usize> {
         self.spend(12 * self.n);
-        (0..self.taken.len()).filter(|&line| self.is_open(line))
+        (0..self.taken.len()).filter(|&line| self.is_usable(line))
     }
 
     /// Returns whether all rows of a block, which has a bit per row, have queens.
     pub(super) fn is_complete(&self, block: u128) -> bool {
         self.spend(self.n);
         (0..self.n).all(|row| block >> row & 1 == 0 || self.taken[row])
-    }
-
-    /// Returns whether a line has no queen but has candidates.
-    fn is_open(&self, line: usize) -> bool {
-        !self.taken[line] && self.count[line] > 0
     }
 
     /// Returns the diagonals that must be used, are used, or can no longer be used.
