@@ -55,9 +55,15 @@ pub(super) const RECENT_MULTIPLIERS: usize = 8;
 /// 1000 is about the same, 300 worse.
 pub(super) const LIMITED_SEARCH_NODES: u64 = 3000;
 
-/// Queries with at least this LP limit are searched under their first dual bound before they
-/// branch.
+/// Queries of other machines with at least this LP limit are searched under their first dual bound
+/// before they branch.
 pub(super) const LONG_QUERY_LPS: u64 = 32;
+
+/// Nodes of that search on boards of odd size, per LP of the query's limit.
+pub(super) const REMOTE_NODES_PER_LP: u64 = 10_000;
+
+/// The same for queries of this process. Measured on n = 79, 91, 93, 97 and 101: 100,000 is the same.
+pub(super) const LOCAL_NODES_PER_LP: u64 = 200_000;
 
 /// Queries with at least this LP limit eliminate cells first. Measured with 16, 64 and 128, in s:
 /// n = 44 2.8, 3.3, 4.6; n = 60 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
@@ -99,3 +105,8 @@ pub(super) const OTHER_ELIMINATIONS: usize = 4;
 
 /// Maximum number of rounds of column generation.
 pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
+
+// For `limited_search.rs`:
+
+/// Nodes after which the size of a search tree is estimated first.
+pub(super) const NODES_BEFORE_ESTIMATE: u64 = 1 << 15;

@@ -22,13 +22,21 @@ use crate::bitset::BitSet;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::{Line, Refutation};
 
-/// Returns the nodes of that search per LP of the query's limit. On boards of odd size, where the
-/// first dual bound leaves hardly any slack, one long search, which learns the weights of the rows,
-/// refutes more than many short ones with LPs between them: measured on n = 93 with 62 queens,
+/// Returns the nodes of the long search of a query with this LP limit. On boards of odd size, where
+/// the first dual bound leaves hardly any slack, one long search, which learns the weights of the
+/// rows, refutes more than many short ones with LPs between them: measured on n = 93 with 62 queens,
 /// 540,000 nodes and 6 LPs instead of 990,000 and 265; with 60 queens it took 9 million nodes and
-/// 56 s.
-const fn searching(n: usize) -> u64 {
-    if n.is_multiple_of(2) { 0 } else { 10_000 }
+/// 56 s. A search that would not end is given up early, so local solvers search longer.
+const fn searching(n: usize, lp_limit: u64, is_local: bool) -> u64 {
+    if n.is_multiple_of(2) {
+        0
+    } else if is_local {
+        lp_limit.saturating_mul(params::LOCAL_NODES_PER_LP)
+    } else if lp_limit >= params::LONG_QUERY_LPS {
+        lp_limit.saturating_mul(params::REMOTE_NODES_PER_LP)
+    } else {
+        0
+    }
 }
 
 /// The outcome of a query.
@@ -52,8 +60,8 @@ pub trait QuerySolver: Send {
 }
 
 /// Creates one solver like [`query_solvers`], for the queries of another machine, which limits the
-/// work for checking an answer by the query's LP limit. So it remembers no positions that were
-/// refuted for earlier queries, which the checker would have to search.
+/// work for checking an answer by the query's LP limit. So its searches are shorter, and it remembers
+/// no positions that were refuted for earlier queries, which the checker would have to search.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
@@ -76,13 +84,13 @@ pub fn query_solvers(
     create_solvers(number, n, placed, blocked, true)
 }
 
-/// Creates solvers that keep refuted positions for later queries if `keeps_refuted` is set.
+/// Creates solvers for the queries of this process or, unless `is_local` is set, of another machine.
 fn create_solvers(
     number: usize,
     n: usize,
     placed: &[Square],
     blocked: &[Square],
-    keeps_refuted: bool,
+    is_local: bool,
 ) -> Vec<Box<dyn QuerySolver>> {
     fn create<W: Width>(number: usize, board: &LocalSolver<W>) -> Vec<Box<dyn QuerySolver>> {
         (0..number).map(|_| -> Box<dyn QuerySolver> { Box::new(board.sharing()) }).collect()
@@ -90,10 +98,10 @@ fn create_solvers(
     assert!(n <= crate::first::LARGEST);
     if n <= Width64x64::ROWS {
         let board = LocalSolver::<Width64x64>::new(n, placed, blocked);
-        create(number, &LocalSolver { keeps_refuted, ..board })
+        create(number, &LocalSolver { is_local, ..board })
     } else {
         let board = LocalSolver::<Width128x128>::new(n, placed, blocked);
-        create(number, &LocalSolver { keeps_refuted, ..board })
+        create(number, &LocalSolver { is_local, ..board })
     }
 }
 
@@ -126,8 +134,9 @@ pub(super) struct LocalSolver<W: Width> {
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
     refuted_positions: RefutedPositions,
-    /// True if they are kept for later queries about the same prefix and longer ones.
-    keeps_refuted: bool,
+    /// True for the queries of this process: the work for checking an answer is not limited, and
+    /// refuted positions are kept for later queries about the same prefix and longer ones.
+    is_local: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
 }
 
@@ -165,13 +174,13 @@ impl Limits {
     const QUICK: Self = Self { lps: 1, diving: 0, searching: 0, if_tight: 0 };
 
     /// Creates the limits for a query with `lp_limit` LPs on the board of size `n`.
-    const fn new(n: usize, lp_limit: u64) -> Self {
-        let searching = if lp_limit >= params::LONG_QUERY_LPS {
-            lp_limit.saturating_mul(searching(n))
-        } else {
-            0
-        };
-        Self { lps: lp_limit, diving: lp_limit.saturating_mul(diving(n)), searching, if_tight: 0 }
+    const fn new(n: usize, lp_limit: u64, is_local: bool) -> Self {
+        Self {
+            lps: lp_limit,
+            diving: lp_limit.saturating_mul(diving(n)),
+            searching: searching(n, lp_limit, is_local),
+            if_tight: 0,
+        }
     }
 
     /// Raises the limits of the searches for a tight board whose query has this LP limit.
@@ -228,8 +237,9 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             });
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
-        if lp_limit >= params::LONG_QUERY_LPS {
-            if !self.keeps_refuted {
+        let left = Limits::new(self.n, lp_limit, self.is_local);
+        if left.searching > 0 || lp_limit >= params::LONG_QUERY_LPS {
+            if !self.is_local {
                 self.refuted_positions = RefutedPositions::default();
             }
             self.refuted_positions.begin(prefix);
@@ -238,7 +248,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         let mut search = CompletionSearch {
             n: self.n,
             task,
-            left: Limits::new(self.n, lp_limit),
+            left,
             relaxations,
             proofs: &self.proofs,
             weights: &mut self.weights,
@@ -306,7 +316,7 @@ impl<W: Width> LocalSolver<W> {
             relaxations: None,
             weights: Weights::new(n),
             refuted_positions: RefutedPositions::default(),
-            keeps_refuted: true,
+            is_local: true,
             proofs: Arc::default(),
         }
     }
@@ -314,8 +324,8 @@ impl<W: Width> LocalSolver<W> {
     /// Returns a solver for the same board that shares the proofs of this one.
     fn sharing(&self) -> Self {
         let proofs = Arc::clone(&self.proofs);
-        let keeps_refuted = self.keeps_refuted;
-        Self { keeps_refuted, proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
+        let is_local = self.is_local;
+        Self { is_local, proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
