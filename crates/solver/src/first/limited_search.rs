@@ -55,9 +55,10 @@ struct Nodes<'a> {
     weights: &'a mut Weights,
     components: &'a Components,
     refuted: Option<&'a mut RefutedPositions>,
+    /// The limit of nodes, and how many are left of it.
     limit: u64,
     left: &'a mut u64,
-    /// The share of the tree below the current node, and of what was searched: 1 is all of it.
+    /// The shares of the tree that are below the current node and that were searched: 1 is all of it.
     share: f64,
     searched: f64,
     task: Task<'a>,
@@ -136,7 +137,8 @@ impl Nodes<'_> {
         LimitedOutcome::Refuted
     }
 
-    /// Returns whether the estimated size of the tree exceeds the limit. Estimates at powers of two.
+    /// Returns whether the estimated size of the tree exceeds the limit. Only numbers of nodes that
+    /// are powers of two are checked.
     fn is_too_large(&self) -> bool {
         let nodes = self.limit - *self.left;
         nodes >= params::NODES_BEFORE_ESTIMATE

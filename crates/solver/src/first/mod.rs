@@ -13,6 +13,7 @@
 //! | `proofs.rs` | proofs of earlier queries that several solvers share |
 //! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
 //! | `limited_search.rs` | node-limited exhaustive search |
+//! | `limits.rs` | the limits of a query |
 //! | `components.rs` | blocks of rows that share no columns, searched one after the other |
 //! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
 //! | `refuted_positions.rs` | the refuted positions that searches remember |
@@ -50,6 +51,7 @@ mod dual_bound;
 mod knapsack;
 mod lexicographic;
 mod limited_search;
+mod limits;
 mod params;
 mod probing;
 mod proofs;
