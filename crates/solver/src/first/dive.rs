@@ -3,25 +3,30 @@
 //! The time until a search finds a completion is heavy-tailed: an early wrong queen costs the whole
 //! subtree below it. So a dive is abandoned after a number of nodes, with lengths in proportion to
 //! 1, 1, 2, 1, 1, 2, 4, … (Luby, Sinclair and Zuckerman, 1993). The dual bounds of the board do the
-//! pruning. The search branches on lines that have failed before and tries cells with large LP
-//! values first, both with some noise. Dives prove nothing.
+//! pruning. The search branches on lines that have failed before. Dives prove nothing.
+//!
+//! Cells are tried in the order of their LP values or, on boards of odd size, of their
+//! [marginals](super::marginals), which are fitted anew at each node (counting-based search: Zanarini
+//! and Pesant, 2009); then the row with the largest marginal replaces other rows. Both have some noise.
 
 use fastrand::Rng;
 
 use super::components::Components;
 use super::concurrent_queries::Task;
+use super::marginals::Factors;
 use super::params;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::Width;
 use super::window::{self, Search};
+use crate::bitset::BitSet;
 
-/// Looks for a completion of `board`, which is open, with at most `nodes` nodes. `lp_values` is the
-/// LP value of each cell, by row × n + column. Updates `weights`; fills the blocks in `components`
-/// one after the other.
+/// Looks for a completion of `board`, which is open, with at most `nodes` nodes, in the order
+/// of `lp_values`, the LP value of each cell by row × n + column, or of the marginals. Updates
+/// `weights`; fills the blocks in `components` one after the other.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
-    lp_values: &[f64],
+    lp_values: Option<&[f64]>,
     nodes: u64,
     (weights, components, random): (&mut Weights, &Components, &mut Rng),
     task: Task<'_>,
@@ -30,7 +35,7 @@ pub(super) fn dive<W: Width>(
 }
 
 struct Dives<'a> {
-    lp_values: &'a [f64],
+    lp_values: Option<&'a [f64]>,
     nodes: u64,
     weights: &'a mut Weights,
     components: &'a Components,
@@ -43,16 +48,22 @@ impl Search for Dives<'_> {
 
     fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Option<Vec<usize>> {
         let state = board.propagate();
+        let mut cells = Vec::new();
+        let mut factors = Factors::new();
+        if self.lp_values.is_none() {
+            factors.fit(&board, params::FITS_OF_A_DIVE, &mut cells);
+        }
         let mut dives = 0;
         while self.nodes > 0 && !self.task.is_stopped() {
             dives += 1;
             let length = self.nodes.min(params::SHORTEST_DIVE_NODES * luby(dives));
-            let Self { lp_values, components, .. } = self;
             let mut dive = Dive {
-                lp_values,
+                lp_values: self.lp_values,
                 weights: self.weights,
-                components,
+                components: self.components,
                 random: self.random,
+                factors: factors.clone(),
+                cells: &mut cells,
                 left: length,
             };
             let found = dive.go_on(&board, state);
@@ -81,10 +92,12 @@ fn luby(mut k: u64) -> u64 {
 }
 
 struct Dive<'a> {
-    lp_values: &'a [f64],
+    lp_values: Option<&'a [f64]>,
     weights: &'a mut Weights,
     components: &'a Components,
     random: &'a mut Rng,
+    factors: Factors,
+    cells: &'a mut Vec<(u8, u8)>,
     /// Nodes left.
     left: u64,
 }
@@ -109,14 +122,11 @@ impl Dive<'_> {
         self.left -= 1;
         let noise = || 1.0 + params::DIVE_SIZE_NOISE * self.random.f64();
         let branch = self.weights.choose(board, branch, self.components, noise);
-        let (n, corner) = (board.n(), board.corner());
-        let mut cells: Vec<(f64, usize, usize)> = board
-            .cells(branch)
-            .map(|(row, column)| {
-                let lp_values = self.lp_values[(corner.row + row) * n + corner.col + column];
-                (lp_values + params::DIVE_NOISE * self.random.f64(), row, column)
-            })
-            .collect();
+        let before = self.factors.clone();
+        let mut cells = match self.lp_values {
+            Some(lp_values) => self.cells_by_lp_value(board, branch, lp_values),
+            None => self.cells_by_marginal(board, branch),
+        };
         cells.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (_, row, column) in cells {
             let mut child = *board;
@@ -126,7 +136,63 @@ impl Dive<'_> {
                 return found;
             }
         }
+        self.factors = before;
         None
+    }
+
+    /// Returns the cells of a line with their LP values, with noise.
+    fn cells_by_lp_value<W: Width>(
+        &mut self,
+        board: &Residual<'_, W>,
+        branch: Branch,
+        lp_values: &[f64],
+    ) -> Vec<(f64, usize, usize)> {
+        let (n, corner) = (board.n(), board.corner());
+        let cell = |(row, column)| {
+            let value = lp_values[(corner.row + row) * n + corner.col + column];
+            (value + params::DIVE_NOISE * self.random.f64(), row, column)
+        };
+        board.cells(branch).map(cell).collect()
+    }
+
+    /// Fits the marginals, and returns the cells of a line, or of the likeliest row instead of another
+    /// row, with the logarithms of their marginals, with noise.
+    fn cells_by_marginal<W: Width>(
+        &mut self,
+        board: &Residual<'_, W>,
+        mut branch: Branch,
+    ) -> Vec<(f64, usize, usize)> {
+        self.factors.fit(board, params::FITS_OF_A_NODE, self.cells);
+        if matches!(branch, Branch::Row(_)) {
+            branch = self.likeliest_row(board);
+        }
+        let cell = |(row, column)| {
+            let marginal = self.factors.marginal(board.height(), row, column);
+            (marginal.ln() + params::DIVE_TEMPERATURE * self.gumbel(), row, column)
+        };
+        board.cells(branch).map(cell).collect()
+    }
+
+    /// Returns the row of the first open block with the largest marginal, with some noise.
+    fn likeliest_row<W: Width>(&mut self, board: &Residual<'_, W>) -> Branch {
+        let rows = self.components.first(board);
+        let (mut largest, mut likeliest) = (f64::NEG_INFINITY, rows.least());
+        for row in rows.iter() {
+            for column in board.remaining(row).iter() {
+                let noise = 1.0 + params::DIVE_MARGINAL_NOISE * self.random.f64();
+                let marginal = self.factors.marginal(board.height(), row, column) * noise;
+                if marginal > largest {
+                    (largest, likeliest) = (marginal, row);
+                }
+            }
+        }
+        Branch::Row(likeliest)
+    }
+
+    /// Returns a random number with the standard Gumbel distribution: added to the logarithms of
+    /// weights, it sorts in the order of draws in proportion to the weights.
+    fn gumbel(&mut self) -> f64 {
+        -(-self.random.f64().max(f64::MIN_POSITIVE).ln()).ln()
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `concurrent_queries.rs` | concurrent jobs: queries, or series of them |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
 //! | `dive.rs` | randomized searches for a completion with restarts |
+//! | `marginals.rs` | the distribution of greatest entropy of the queens of a completion |
 //! | `probing.rs` | elimination of cells by probing |
 //! | `proofs.rs` | proofs of earlier queries that several solvers share |
 //! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
@@ -52,6 +53,7 @@ mod knapsack;
 mod lexicographic;
 mod limited_search;
 mod limits;
+mod marginals;
 mod params;
 mod probing;
 mod proofs;

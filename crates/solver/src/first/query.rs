@@ -380,8 +380,15 @@ impl<W: Width> CompletionSearch<'_, W> {
         }
         let nodes = std::mem::take(&mut self.left.diving);
         if nodes > 0 {
-            let learned = (&mut *self.weights, &self.components, &mut self.random);
-            let found = dive(&board, &lp_values, nodes, learned, self.task);
+            // On boards of odd size, the long search learns from its own failures only.
+            let mut copy = self.weights.clone();
+            let (lp_values, weights) = if self.n.is_multiple_of(2) {
+                (Some(&*lp_values), &mut *self.weights)
+            } else {
+                (None, &mut copy)
+            };
+            let learned = (weights, &self.components, &mut self.random);
+            let found = dive(&board, lp_values, nodes, learned, self.task);
             if let Some(solution) = found {
                 return QueryOutcome::Completed(solution);
             }

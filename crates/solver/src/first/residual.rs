@@ -109,6 +109,11 @@ impl<'a, W: Width> Residual<'a, W> {
         self.corner
     }
 
+    /// Returns the number of rows from the first cell on.
+    pub(super) const fn height(&self) -> usize {
+        self.height
+    }
+
     /// Returns the open rows.
     pub(super) const fn rows(&self) -> W::Columns {
         self.rows
@@ -413,13 +418,7 @@ impl<'a, W: Width> Residual<'a, W> {
         if !single.is_empty() {
             return Ok(self.only_cell(Branch::Column(single.least())));
         }
-        let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
-        for i in 0..MAX_DUAL_BOUNDS {
-            let Some(dual_bound) = self.dual_bounds[i] else { break };
-            let heavy = dual_bound.heavy(&self.slacks[i]);
-            (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
-        }
-        (falling, rising) = (falling.and(self.diagonals[0]), rising.and(self.diagonals[1]));
+        let [falling, rising] = self.mandatory_diagonals();
         let single = falling.without(counted.falling[1]);
         if !single.is_empty() {
             return Ok(self.only_cell(Branch::Diagonal(single.least())));
@@ -445,6 +444,18 @@ impl<'a, W: Width> Residual<'a, W> {
             }
         }
         Err(Branch::Row(row))
+    }
+
+    /// Returns the diagonals of each direction that must be used.
+    #[inline]
+    pub(super) fn mandatory_diagonals(&self) -> [W::Diagonals; 2] {
+        let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
+        for i in 0..MAX_DUAL_BOUNDS {
+            let Some(dual_bound) = self.dual_bounds[i] else { break };
+            let heavy = dual_bound.heavy(&self.slacks[i]);
+            (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
+        }
+        [falling.and(self.diagonals[0]), rising.and(self.diagonals[1])]
     }
 
     /// Returns the open lines, after propagation.
