@@ -122,7 +122,7 @@ impl Dive<'_> {
         self.left -= 1;
         let noise = || 1.0 + params::DIVE_SIZE_NOISE * self.random.f64();
         let branch = self.weights.choose(board, branch, self.components, noise);
-        let before = self.factors.clone();
+        let before = self.lp_values.is_none().then(|| self.factors.clone());
         let mut cells = match self.lp_values {
             Some(lp_values) => self.cells_by_lp_value(board, branch, lp_values),
             None => self.cells_by_marginal(board, branch),
@@ -136,7 +136,9 @@ impl Dive<'_> {
                 return found;
             }
         }
-        self.factors = before;
+        if let Some(before) = before {
+            self.factors = before;
+        }
         None
     }
 

@@ -134,7 +134,7 @@ mod tests {
             let diagonal: f64 = cells.map(|row| marginal(row, line - row)).sum();
             assert!(diagonal < 1.0, "antidiagonal {line}: {diagonal}");
         }
-        // Two queens in the corners of a diagonal leave fewer squares free than two in the centre.
+        // Queens avoid the long diagonals, so the corners.
         assert!(marginal(0, n / 2) > marginal(0, 0));
     }
 }
