@@ -378,42 +378,62 @@ impl<W: Width> CompletionSearch<'_, W> {
         if self.relaxations.assignment.objective() < params::TIGHT_OPTIMUM {
             self.left.search_long(lp_limits);
         }
-        let nodes = std::mem::take(&mut self.left.diving);
-        if nodes > 0 {
-            // On boards of odd size, the long search learns from its own failures only.
-            let mut copy = self.weights.clone();
-            let (lp_values, weights) = if self.n.is_multiple_of(2) {
-                (Some(&*lp_values), &mut *self.weights)
-            } else {
-                (None, &mut copy)
-            };
-            let learned = (weights, &self.components, &mut self.random);
-            let found = dive(&board, lp_values, nodes, learned, self.task);
-            if let Some(solution) = found {
-                return QueryOutcome::Completed(solution);
-            }
-        }
-        let nodes = std::mem::take(&mut self.left.searching);
-        if nodes > 0 {
-            let blocks = self.components.rows();
-            let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
-            match limited(&board, nodes, (self.weights, &self.components), known, self.task) {
-                LimitedOutcome::Refuted => {
-                    let learned = self.weights.rounded();
-                    let search = if blocks.is_empty() {
-                        Refutation::search_by_weight(&blocks, &learned)
-                    } else {
-                        Refutation::search_with_memory(&blocks, &learned)
-                    };
-                    return QueryOutcome::Refuted(refuted(&search));
-                }
-                LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),
-                LimitedOutcome::GivenUp => {}
-            }
-        }
-        match self.branch(&board, branch) {
+        let diving = std::mem::take(&mut self.left.diving);
+        let searching = std::mem::take(&mut self.left.searching);
+        // A small tree is searched before the dives.
+        let first = searching.min(diving.saturating_mul(params::NODES_PER_DIVE_NODE));
+        let outcome = self
+            .search_long(&board, first)
+            .or_else(|| self.dive(&board, diving, &lp_values).map(QueryOutcome::Completed))
+            .or_else(|| self.search_long(&board, if searching > first { searching } else { 0 }))
+            .unwrap_or_else(|| self.branch(&board, branch));
+        match outcome {
             QueryOutcome::Refuted(then) => QueryOutcome::Refuted(refuted(&then)),
             other => other,
+        }
+    }
+
+    /// Makes dives of so many nodes in all. Returns a completion if one was found.
+    fn dive(
+        &mut self,
+        board: &Residual<'_, W>,
+        nodes: u64,
+        lp_values: &[f64],
+    ) -> Option<Vec<usize>> {
+        if nodes == 0 {
+            return None;
+        }
+        // On boards of odd size, the long search learns from its own failures only.
+        let mut copy = self.weights.clone();
+        let (lp_values, weights) = if self.n.is_multiple_of(2) {
+            (Some(lp_values), &mut *self.weights)
+        } else {
+            (None, &mut copy)
+        };
+        let learned = (weights, &self.components, &mut self.random);
+        dive(board, lp_values, nodes, learned, self.task)
+    }
+
+    /// Searches under the dual bounds of the board with at most `nodes` nodes. Returns `None` if they
+    /// are not enough.
+    fn search_long(&mut self, board: &Residual<'_, W>, nodes: u64) -> Option<QueryOutcome> {
+        if nodes == 0 {
+            return None;
+        }
+        let blocks = self.components.rows();
+        let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
+        match limited(board, nodes, (self.weights, &self.components), known, self.task) {
+            LimitedOutcome::Refuted => {
+                let learned = self.weights.rounded();
+                let search = if blocks.is_empty() {
+                    Refutation::search_by_weight(&blocks, &learned)
+                } else {
+                    Refutation::search_with_memory(&blocks, &learned)
+                };
+                Some(QueryOutcome::Refuted(search))
+            }
+            LimitedOutcome::Full(solution) => Some(QueryOutcome::Completed(solution)),
+            LimitedOutcome::GivenUp => None,
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) trait Search {
     fn run<W: Width>(self, board: Residual<'_, W>) -> Self::Found;
 }
 
-/// Searches a board in the narrowest words that fit its open part.
+/// Searches a board in the narrowest words that fit its open part, or in its own.
 pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) -> S::Found {
     fn moved<W: Width, V: Width, S: Search>(
         board: &Residual<'_, W>,
@@ -25,11 +25,11 @@ pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) ->
         search.run(board.within(window, &dual_bounds))
     }
     let window = board.window();
-    if window.fits::<Width32x64>() {
+    if window.narrows::<W, Width32x64>() {
         moved::<W, Width32x64, S>(board, &window, search)
-    } else if window.fits::<Width64x64>() {
+    } else if window.narrows::<W, Width64x64>() {
         moved::<W, Width64x64, S>(board, &window, search)
-    } else if window.fits::<Width64x128>() {
+    } else if window.narrows::<W, Width64x128>() {
         moved::<W, Width64x128, S>(board, &window, search)
     } else {
         search.run(*board)
@@ -61,5 +61,10 @@ impl Window {
     /// Returns whether the window fits boards of this width.
     pub(super) const fn fits<W: Width>(&self) -> bool {
         self.height <= W::ROWS && self.width <= W::COLUMNS && self.diagonals() <= W::DIAGONALS
+    }
+
+    /// Returns whether the window of a board of width `W` fits the narrower width `V`.
+    const fn narrows<W: Width, V: Width>(&self) -> bool {
+        self.fits::<V>() && size_of::<V::Rows>() < size_of::<W::Rows>()
     }
 }
