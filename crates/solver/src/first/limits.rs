@@ -7,7 +7,7 @@ pub(super) struct Limits {
     pub(super) lps: u64,
     /// Nodes left for the dives.
     pub(super) diving: u64,
-    /// Nodes left for one long search under the first dual bound.
+    /// Nodes left for each of the long searches under the first dual bound, before and after the dives.
     pub(super) searching: u64,
     /// LP limit of the query if its cells were eliminated, for the dives and the search of a tight
     /// board.

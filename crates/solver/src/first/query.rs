@@ -382,10 +382,11 @@ impl<W: Width> CompletionSearch<'_, W> {
         let searching = std::mem::take(&mut self.left.searching);
         // A small tree is searched before the dives.
         let first = searching.min(diving.saturating_mul(params::NODES_PER_DIVE_NODE));
+        let then = if searching > first { searching } else { 0 };
         let outcome = self
             .search_long(&board, first)
             .or_else(|| self.dive(&board, diving, &lp_values).map(QueryOutcome::Completed))
-            .or_else(|| self.search_long(&board, if searching > first { searching } else { 0 }))
+            .or_else(|| self.search_long(&board, then))
             .unwrap_or_else(|| self.branch(&board, branch));
         match outcome {
             QueryOutcome::Refuted(then) => QueryOutcome::Refuted(refuted(&then)),
