@@ -76,6 +76,11 @@ impl Components {
         self.0.iter().filter(is_complete).count()
     }
 
+    /// Returns the number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the rows of each block.
     pub(super) fn rows(&self) -> Vec<Vec<usize>> {
         self.0.iter().map(|block| block.iter().collect()).collect()

@@ -23,6 +23,7 @@
 //! | `params.rs` | the tuned constants |
 //! | `resume.rs` | the refutations of a run, stored for a later run |
 //! | `sizes.rs` | number of remaining cells of each column |
+//! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
 //! | `weights.rs` | failure weights of rows and columns, for branching |
 //! | `width.rs` | word widths of the sets of columns and diagonals, by board size |
 //! | `window.rs` | the open part of a board in narrower words |
@@ -55,6 +56,7 @@ mod limited_search;
 mod limits;
 mod marginals;
 mod params;
+mod placements;
 mod probing;
 mod proofs;
 mod query;

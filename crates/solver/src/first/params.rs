@@ -76,8 +76,9 @@ pub(super) const LONG_QUERY_LPS: u64 = 32;
 /// Nodes of that search on boards of odd size, per LP of the query's limit.
 pub(super) const REMOTE_NODES_PER_LP: u64 = 10_000;
 
-/// The same for queries of this process. Measured on n = 79, 91, 93, 97 and 101: 100,000 is the same.
-pub(super) const LOCAL_NODES_PER_LP: u64 = 200_000;
+/// The same for queries of this process. Measured on n = 79, 91, 93, 97, 101 and 103: 200,000 is the
+/// same; n = 89 was solved with 3.2 million.
+pub(super) const LOCAL_NODES_PER_LP: u64 = 800_000;
 
 /// Before the dives, a long search has at most so many nodes per node of the dives, each of which takes
 /// two to four times as long. Measured on n = 87 and 89, boards refuted by long searches of more than
@@ -133,3 +134,8 @@ pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
 /// 131,072, 262,144 and 524,288 nodes.
 pub(super) const NODES_BEFORE_ESTIMATE: u64 = 1 << 15;
 pub(super) const LIMIT_PER_ESTIMATE: u64 = 64;
+
+// For `placements.rs`:
+
+/// Number of placements whose boards are searched at once, to learn how many nodes that takes.
+pub(super) const SAMPLED_PLACEMENTS: u64 = 16;

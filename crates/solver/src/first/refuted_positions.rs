@@ -47,6 +47,12 @@ impl RefutedPositions {
         self.positions.contains(lines)
     }
 
+    /// Returns the number of positions that are remembered.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.positions.len()
+    }
+
     /// Adds the open lines of a board without a completion, unless there are too many.
     pub(super) fn insert(&mut self, lines: OpenLines) {
         if self.positions.len() < MOST {

@@ -301,6 +301,12 @@ impl<'a, W: Width> Residual<'a, W> {
         false
     }
 
+    /// Places queens on cells and propagates.
+    pub(super) fn put_all(&mut self, queens: &[Square]) -> State {
+        let is_refuted = queens.iter().any(|queen| self.place(queen.row, queen.col));
+        if is_refuted { State::Refuted } else { self.propagate() }
+    }
+
     /// Places a queen on a cell and propagates.
     pub(super) fn put(&mut self, row: usize, column: usize) -> State {
         if self.place(row, column) { State::Refuted } else { self.propagate() }
