@@ -21,9 +21,9 @@
 //! | `relaxation.rs` | the linear relaxations whose duals propose the multipliers, with column generation |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `params.rs` | the tuned constants |
+//! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
 //! | `resume.rs` | the refutations of a run, stored for a later run |
 //! | `sizes.rs` | number of remaining cells of each column |
-//! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
 //! | `weights.rs` | failure weights of rows and columns, for branching |
 //! | `width.rs` | word widths of the sets of columns and diagonals, by board size |
 //! | `window.rs` | the open part of a board in narrower words |

@@ -76,8 +76,8 @@ pub(super) const LONG_QUERY_LPS: u64 = 32;
 /// Nodes of that search on boards of odd size, per LP of the query's limit.
 pub(super) const REMOTE_NODES_PER_LP: u64 = 10_000;
 
-/// The same for queries of this process. Measured on n = 79, 91, 93, 97, 101 and 103: 200,000 is the
-/// same; n = 89 was solved with 3.2 million.
+/// The same for queries of this process. Measured with 200,000 and this, user s: n = 79 1.7, 1.6; 91
+/// 10.1, 12.3; 93 19.1, 10.3; 97 13.9, 13.8; 101 17.5, 18.2; 103 6.9, 7.0.
 pub(super) const LOCAL_NODES_PER_LP: u64 = 800_000;
 
 /// Before the dives, a long search has at most so many nodes per node of the dives, each of which takes
