@@ -281,6 +281,11 @@ pub(super) fn or_auto<T: FromStr>(text: &str) -> Result<OrAuto<T>, T::Err> {
     Ok(OrAuto(if text == "auto" { None } else { Some(text.parse()?) }))
 }
 
+/// Returns the number of cores that this process may use.
+pub(super) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
 /// Parses a number of threads.
 pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     /// More than any machine has cores. Each thread takes about a megabyte.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::answer_text::board_name;
+use super::args::cores;
 use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
@@ -234,10 +235,6 @@ fn exactly(
         resume_file.write(|| state);
     }
     Ok((exact, resume_file.into_failure()))
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {

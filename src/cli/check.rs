@@ -1,12 +1,14 @@
 //! `nqueens check`.
 
 use std::io::{self, IsTerminal as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::answer_text::AnswerText;
+use super::args::{cores, threads};
 use super::max_work::{self, MaxWork};
 use super::picture_args::{PictureArgs, PictureFiles};
 use super::solution_output::refused;
@@ -28,6 +30,16 @@ pub(super) struct Args {
     file: PathBuf,
     #[command(flatten)]
     max_work: MaxWork,
+    /// The number of threads that check a certificate of nqueens first (default: one per core).
+    /// Those of nqueens beautiful are checked by one.
+    #[arg(
+        short = 'j',
+        long,
+        value_name = "T",
+        value_parser = threads,
+        allow_negative_numbers = true
+    )]
+    threads: Option<NonZeroUsize>,
     /// Translate the certificate for the checker VeriPB. OUT.opb says that a better solution
     /// exists, and OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the
     /// answer is a solution. If OUT ends in .gz, the files are compressed (8.gz: 8.opb.gz).
@@ -81,7 +93,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     // Certificates are for boards that a PNG has room for.
     let pictures = args.pictures.begin(1, 1)?;
     let began = Instant::now();
-    let proved = proof::check_within(&certificate, &mut args.max_work.meter())
+    let threads = args.threads.map_or_else(cores, NonZeroUsize::get);
+    let proved = proof::check_with_threads(&certificate, threads, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
     let translated = translate(args, &certificate, &proved)?;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::args::{Board, DeviceArgs, threads};
+use super::args::{Board, DeviceArgs, cores, threads};
 use super::check_args::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
@@ -178,7 +178,7 @@ fn start_workers(
     folder: &CampaignDir,
     stopped: &tokio::sync::watch::Receiver<bool>,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let cores = cores();
     let workers = args.workers.get();
     (0..workers)
         .map(|number| {

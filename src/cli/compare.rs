@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use self::summary::{MethodSummary, chart_of, summaries};
-use super::args::Sizes;
+use super::args::{Sizes, cores};
 use super::chart::ChartArgs;
 use super::first::board_size;
 use super::interrupt::Interrupt;
@@ -205,7 +205,7 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
             let costs = |columns: &[usize]| {
                 fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
             };
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = cores();
             let exactly =
                 move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
             vec![

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::args::cores;
 use super::{Exit, Failure, print};
 use crate::board::Piece;
 use crate::engine::{Device, find_every_device};
@@ -67,8 +68,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         fastest: kind == fastest,
         fastest_for_sets: kind == fastest_for_sets,
     });
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let cpu = CpuReport { threads, kernels: kernels.collect() };
+    let cpu = CpuReport { threads: cores(), kernels: kernels.collect() };
     let report = Report { cpu, adapters: adapters(args) };
     if args.json {
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::answer_text::{AnswerText, board_name, is_for_terminal};
-use super::args::{DecidedSquares, Sizes, from_one};
+use super::args::{DecidedSquares, Sizes, cores, from_one};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
@@ -365,8 +365,7 @@ impl EngineArgs {
             resume_file.note_resumed(&counted(refuted.len() as u128, "refutation"));
         }
         let refuted = saved.unwrap_or_default();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.map_or(cores, usize::from);
+        let threads = self.threads.map_or_else(cores, usize::from);
         let (placed, blocked) = (problem.placed().to_vec(), problem.blocked().to_vec());
         let options = Options { threads, refuted, placed, blocked };
         let found = first::first_solution(n, options, terminal, &mut |refuted| {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use super::args::number;
+use super::args::{cores, number};
 use super::interrupt::Interrupt;
 use super::picture_args::PictureArgs;
 use super::solution_output::{object, refused};
@@ -151,8 +151,7 @@ fn overlap(n: usize, json: bool) -> Result<Exit, Failure> {
             "--overlap supports boards up to n = {LARGEST_OVERLAP}, not n = {n}"
         )));
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let options = Options { threads, ..Options::default() };
+    let options = Options { threads: cores(), ..Options::default() };
     let mut terminal = Terminal::new("row", None, false);
     let found = first_solution(n, options, &mut terminal, &mut |_| {});
     terminal.finish();

@@ -207,9 +207,22 @@ pub fn check_within(
     certificate: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<ProvedStatement, ProofError> {
+    check_with_threads(certificate, 1, meter)
+}
+
+/// Checks a certificate like [`check_within`], with this number of threads; 0 is treated as 1. The
+/// refutations of a first solution are checked concurrently; other proofs are checked by one thread.
+///
+/// # Errors
+/// Returns an error if it is not a certificate or proves nothing, or if the meter ends the check.
+pub fn check_with_threads(
+    certificate: &[u8],
+    threads: usize,
+    meter: &mut Meter<'_>,
+) -> Result<ProvedStatement, ProofError> {
     let (kind, n, proof) = open(certificate)?;
     let proved = match kind {
-        Kind::First => first::check_within(n, proof, meter),
+        Kind::First => first::check_with_threads(n, proof, threads, meter),
         Kind::Beautiful => beautiful::check_within(n, proof, meter),
     }?;
     // Both checkers have tested this already. Test it once more, by the definition alone.

@@ -33,6 +33,6 @@ pub mod veripb;
 
 pub use certificate::{
     Beauty, ErrorClass, FORMAT, Kind, LARGEST_FILE, ProofError, ProvedStatement, check,
-    check_within, open, seal,
+    check_with_threads, check_within, open, seal,
 };
 pub use meter::{InvalidStepLimit, MOST_WORK, Meter, StepLimit};

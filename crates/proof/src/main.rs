@@ -7,14 +7,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use nqueens_proof::veripb::{self, TranslationError};
-use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_within};
+use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_with_threads};
 
 const USAGE: &str = "\
 Checks certificates of `nqueens first` and `nqueens beautiful`: repeats their proofs in exact integers
 
-Usage: nqueens-check [--max-work <STEPS>|unlimited] [--veripb <OUT> [--veripb-limit <LINES>]] <FILE>...
+Usage: nqueens-check [--max-work <STEPS>|unlimited] [--threads <N>]
+                     [--veripb <OUT> [--veripb-limit <LINES>]] <FILE>...
 
 A step takes about a microsecond. The default limit is 500000000 steps for each file.
+Several threads can check one certificate of `nqueens first`; the default is 1.
 
 With --veripb, one certificate that was accepted is translated for the checker VeriPB: OUT.opb says that a better
 solution exists, OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the answer is a solution.
@@ -25,12 +27,15 @@ Exit codes: 0 all are proved; 2 wrong usage; 4 a limit was reached; 6 a certific
 says; 7 a file cannot be read, or is not a certificate that this version can read. Of several, the largest.
 ";
 
+/// The largest number of threads.
+const MOST_THREADS: usize = 1024;
+
 /// The exit code for a file that cannot be read or written.
 const UNREADABLE: u8 = ErrorClass::Unreadable.exit_code();
 
 fn main() -> ExitCode {
     let mut files = Vec::new();
-    let mut limit = StepLimit::default();
+    let (mut limit, mut threads) = (StepLimit::default(), 1);
     let mut translation = Translation { out: None, most_lines: veripb::MOST_LINES };
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -50,6 +55,14 @@ fn main() -> ExitCode {
                     );
                 };
                 limit = steps;
+            }
+            Some("--threads") => {
+                let number = arguments.next();
+                let number = number.as_deref().and_then(|number| number.to_str());
+                match number.and_then(|number| number.parse().ok()) {
+                    Some(number) if (1..=MOST_THREADS).contains(&number) => threads = number,
+                    _ => return usage("--threads takes a whole number from 1 to 1024"),
+                }
             }
             Some("--veripb") => match arguments.next() {
                 Some(out) => translation.out = Some(out),
@@ -80,7 +93,7 @@ fn main() -> ExitCode {
     let mut worst = 0;
     for file in &files {
         let name = file.to_string_lossy();
-        let code = match prove(file, limit, &translation) {
+        let code = match prove(file, limit, threads, &translation) {
             Ok(sentence) => {
                 let line = if files.len() == 1 {
                     format!("{sentence}\n")
@@ -109,11 +122,12 @@ struct Translation {
 fn prove(
     file: &OsStr,
     limit: StepLimit,
+    threads: usize,
     translation: &Translation,
 ) -> Result<String, (u8, String)> {
     let certificate =
         read(file).map_err(|error| (UNREADABLE, format!("cannot be read: {error}")))?;
-    let proved = check_within(&certificate, &mut limit.meter())
+    let proved = check_with_threads(&certificate, threads, &mut limit.meter())
         .map_err(|error| (error.class().exit_code(), error.to_string()))?;
     if let Some(out) = &translation.out {
         let (out, most_lines) = (Path::new(out), translation.most_lines);

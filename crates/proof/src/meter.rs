@@ -122,6 +122,13 @@ impl<'a> Meter<'a> {
         self.done
     }
 
+    /// Returns the function that creates a meter with the same limit, for a part of the check that
+    /// another thread does. It begins at the given number of operations.
+    pub(super) fn of_part<'b>(&self) -> impl Fn(u64) -> Meter<'b> + use<'b> {
+        let Self { most, limit, .. } = *self;
+        move |done| Meter { done, most, limit, ask_at: 0, is_stopped: None }
+    }
+
     /// Counts operations that were done elsewhere, and asks whether the check is to be stopped.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file;
 use crate::bench::{Measurements, Spread};
+use crate::cli::args::cores;
 use crate::cli::top::plain;
 use crate::cli::{Exit, Failure};
 use crate::engine::{Device, processor};
@@ -82,7 +83,7 @@ impl Machine {
             commit: option_env!("NQUEENS_COMMIT").map(str::to_owned),
             date: Timestamp::now().strftime("%F").to_string(),
             processor: processor().to_owned(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
             system: [std::env::consts::OS, std::env::consts::ARCH].join(" "),
             devices: devices.iter().filter_map(adapter).collect(),
         }

@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
+use super::super::args::cores;
 use super::super::solution_output::refused;
 use super::super::terminal::Terminal;
 use super::super::{Exit, Failure};
@@ -104,7 +105,6 @@ impl Computation {
         threads: Option<NonZeroUsize>,
         terminal: &mut Terminal,
     ) -> Result<Ours, Abort> {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let cores = threads.map_or_else(cores, usize::from);
         let values = match self {
             Self::Total(piece) => vec![total(piece, n, threads, terminal)?],

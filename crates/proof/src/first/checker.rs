@@ -3,7 +3,7 @@
 use super::LARGEST;
 use super::observer::Observer;
 use super::position::{Displaced, Position, TrailMark};
-use super::refutation::{Node, Order, read};
+use super::refutation::{Node, Order, read, skip_tree};
 use super::refuted_positions::RefutedPositions;
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
@@ -15,7 +15,7 @@ pub(super) const DEEPEST: usize = 1000;
 /// queen, and it is small enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
-const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
+pub(super) const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
 
 /// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual
 /// bound. Certificates state a limit of it; the meter counts the actual operations.
@@ -122,7 +122,11 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                     break;
                 }
                 Node::Branch { children, .. } if refuted => {
-                    self.skip_branch(position, children, depth)?;
+                    for _ in 0..children {
+                        self.reader.size(usize::MAX)?;
+                        let add = |operations| self.work.meter.add(operations);
+                        skip_tree(&mut self.reader, self.n, depth + 1, add)?;
+                    }
                     break;
                 }
                 Node::Branch { line, children } => {
@@ -195,41 +199,6 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             refuted = refuted || self.eliminate(position, square, y)?;
         }
         Ok(((mark, None), refuted))
-    }
-
-    /// Reads the children of a branching where the position is already refuted, whatever its line
-    /// is.
-    fn skip_branch(
-        &mut self,
-        position: &Position,
-        children: usize,
-        depth: usize,
-    ) -> Result<(), ProofError> {
-        // The number of children left to read, for each branching that was begun.
-        let mut left = vec![children];
-        while let Some(children) = left.last_mut() {
-            if *children == 0 {
-                left.pop();
-                continue;
-            }
-            *children -= 1;
-            self.reader.size(usize::MAX)?;
-            let mut deep = depth + left.len();
-            loop {
-                if deep > DEEPEST {
-                    return Err(TOO_DEEP);
-                }
-                match self.read(position)? {
-                    Node::Search(_) => break,
-                    Node::Branch { children, .. } => {
-                        left.push(children);
-                        break;
-                    }
-                    Node::DualBound { .. } | Node::Elimination { .. } => deep += 1,
-                }
-            }
-        }
-        Ok(())
     }
 
     fn weight_and_search(

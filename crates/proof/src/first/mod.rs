@@ -96,17 +96,13 @@ pub fn certificate_within(
     writer.byte(u8::from(solution.is_some()));
     solution.into_iter().flatten().for_each(|&column| writer.size(column));
     let mut reader = Reader::new(writer.as_bytes());
-    let solution = read_claim(n, &mut reader)?;
+    read_claim(n, &mut reader)?;
     if !reader.is_empty() {
         return Err(TOO_LONG);
     }
     refutations.iter().for_each(|refutation| writer.bytes(refutation.as_bytes()));
     let claim = writer.finish();
-    let work = if threads > 1 {
-        check_concurrently(n, solution.as_deref(), refutations, threads, meter)?
-    } else {
-        check_claim(n, &mut Reader::new(&claim), u64::MAX, meter, &mut ())?.1
-    };
+    let (_, work) = check_claim_with_threads(n, Reader::new(&claim), u64::MAX, threads, meter)?;
     let mut writer = Writer::new();
     writer.number(work);
     writer.bytes(&claim);
@@ -131,10 +127,23 @@ pub fn check_within(
     proof: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<ProvedStatement, ProofError> {
+    check_with_threads(n, proof, 1, meter)
+}
+
+/// Checks a proof like [`check_within`], with this number of threads; 0 is treated as 1.
+///
+/// # Errors
+/// Returns an error if the proof is damaged or proves nothing, or if the meter ends the check.
+pub fn check_with_threads(
+    n: usize,
+    proof: &[u8],
+    threads: usize,
+    meter: &mut Meter<'_>,
+) -> Result<ProvedStatement, ProofError> {
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
     let before = meter.work();
-    let (solution, _) = check_claim(n, &mut reader, limit, meter, &mut ())?;
+    let (solution, _) = check_claim_with_threads(n, reader, limit, threads, meter)?;
     Ok(ProvedStatement {
         kind: Kind::First,
         beauty: None,
@@ -178,7 +187,18 @@ pub fn check_refutation_within(
     if n == 0 || prefix.len() > n || prefix.iter().any(|&column| column >= n) {
         return Err(ProofError::Refused("its queens are not on the board".into()));
     }
-    let reader = Reader::new(refutation.as_bytes());
+    check_tree(n, prefix, refutation.as_bytes(), limit, meter)
+}
+
+/// Checks one tree like [`check_refutation_within`], for queens on the board.
+fn check_tree(
+    n: usize,
+    prefix: &[usize],
+    tree: &[u8],
+    limit: u64,
+    meter: &mut Meter<'_>,
+) -> Result<u64, ProofError> {
+    let reader = Reader::new(tree);
     let mut unobserved = ();
     let mut checker = Checker::new(n, reader, limit, meter, &mut unobserved);
     checker.refute_prefix(prefix)?;
@@ -202,7 +222,7 @@ pub(crate) fn observe<O: Observer>(
     let mut reader = Reader::new(proof);
     let stated = reader.number()?;
     let limit = if O::SEES_ALL_QUEENS { u64::MAX } else { stated };
-    check_claim(n, &mut reader, limit, meter, observer).map(drop)
+    check_claim(n, reader, limit, meter, observer).map(drop)
 }
 
 /// Reads the claim: the columns of the solution, if there is one.
@@ -217,17 +237,34 @@ fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Option<Vec<usize>>, P
     }
 }
 
+/// Checks a claim with its refutations by this number of threads; 0 is treated as 1. Returns the
+/// solution and the work as stated in certificates.
+fn check_claim_with_threads(
+    n: usize,
+    mut reader: Reader<'_>,
+    limit: u64,
+    threads: usize,
+    meter: &mut Meter<'_>,
+) -> Result<(Option<Vec<usize>>, u64), ProofError> {
+    if threads <= 1 {
+        return check_claim(n, reader, limit, meter, &mut ());
+    }
+    let solution = read_claim(n, &mut reader)?;
+    let work = check_concurrently(n, solution.as_deref(), reader, limit, threads, meter)?;
+    Ok((solution, work))
+}
+
 /// Checks a claim with its refutations. Returns the solution and the work as stated in
 /// certificates.
 fn check_claim(
     n: usize,
-    reader: &mut Reader<'_>,
+    mut reader: Reader<'_>,
     limit: u64,
     meter: &mut Meter<'_>,
     observer: &mut impl Observer,
 ) -> Result<(Option<Vec<usize>>, u64), ProofError> {
-    let solution = read_claim(n, reader)?;
-    let mut checker = Checker::new(n, reader.clone(), limit, meter, observer);
+    let solution = read_claim(n, &mut reader)?;
+    let mut checker = Checker::new(n, reader, limit, meter, observer);
     for prefix in smaller_prefixes(n, solution.as_deref())? {
         checker.add_operations(100 * prefix.len() as u64)?;
         if is_free(n, &prefix) {

@@ -2,6 +2,7 @@
 
 use super::super::ProofError;
 use super::super::bytes::{Reader, Writer};
+use super::checker::{DEEPEST, TOO_DEEP};
 
 /// A refutation of a certificate: an encoded tree, in prefix order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,6 +249,44 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         }
         _ => return Err(ProofError::UnknownStep(tag.into())),
     })
+}
+
+/// Reads the next tree of the board of size `n` without checking it. Its root has this depth; `add`
+/// is called with the operations of each node.
+pub(super) fn skip_tree(
+    reader: &mut Reader<'_>,
+    n: usize,
+    depth: usize,
+    mut add: impl FnMut(u64) -> Result<(), ProofError>,
+) -> Result<(), ProofError> {
+    // The number of children left to read, for each branching that was begun.
+    let mut left = Vec::new();
+    loop {
+        // A node, and the nodes with one subtree above it.
+        let mut deep = depth + left.len();
+        loop {
+            if deep > DEEPEST {
+                return Err(TOO_DEEP);
+            }
+            let before = reader.rest().len();
+            let node = read(reader, n)?;
+            add(node.operations(before - reader.rest().len()))?;
+            match node {
+                Node::Search(_) => break,
+                Node::Branch { children, .. } => {
+                    left.push(children);
+                    break;
+                }
+                Node::DualBound { .. } | Node::Elimination { .. } => deep += 1,
+            }
+        }
+        while left.last() == Some(&0) {
+            left.pop();
+        }
+        let Some(children) = left.last_mut() else { return Ok(()) };
+        *children -= 1;
+        reader.size(usize::MAX)?;
+    }
 }
 
 /// Reads blocks of rows, one bit per row.

@@ -106,6 +106,10 @@ fn each_exit_code_has_its_error_message() {
         assert_exits(&["--max-work", steps], &[&good], 2, "from 1 on, or unlimited");
     }
     assert_exits(&["--max-work", "1"], &[&good], 4, "more than 1 steps");
+    assert_exits(&["--threads", "3"], &[&good], 0, " steps, 10574 bytes)");
+    for threads in ["0", "-1", "1025", "two", ""] {
+        assert_exits(&["--threads", threads], &[&good], 2, "from 1 to 1024");
+    }
     assert_exits(&[], &[&bad], 6, "its checksum is wrong");
     assert_exits(&[], &[&text], 7, "not a certificate");
     assert_exits(&[], &[&large], 7, "more than 1073741824 bytes");

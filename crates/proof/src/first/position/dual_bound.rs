@@ -16,7 +16,7 @@
 //! reduce the credit first, and G only when the credit is 0.
 
 use super::super::knapsack::{Heaviest, Item, KnapsackOutcome, heaviest};
-use super::{MOST_DUAL_BOUNDS, Position};
+use super::{Line, MOST_DUAL_BOUNDS, Position};
 
 /// A dual bound, evaluated on the squares of a position.
 pub(super) struct DualBound {
@@ -59,7 +59,7 @@ impl Position {
         let y = self.dual_feasible(y);
         self.spend(40 * n * n);
         let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
-        let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
+        let usable = |line: &usize| self.is_usable(*line);
         let weight: Vec<i64> = (0..y.len())
             .map(|line| if line >= 2 * n && usable(&line) { y[line] } else { 0 })
             .collect();
@@ -72,7 +72,7 @@ impl Position {
                 [KnapsackOutcome::NoSet, _] | [_, KnapsackOutcome::NoSet] => self.refuted = true,
                 [KnapsackOutcome::Heaviest(falling), KnapsackOutcome::Heaviest(rising)] => {
                     let is_eliminated = |&square: &usize| {
-                        let [_, _, diagonal, antidiagonal] = self.lines[square];
+                        let [_, _, diagonal, antidiagonal] = self.lines_of[square].map(usize::from);
                         let (diagonal, antidiagonal) =
                             (diagonal - 2 * n, antidiagonal - (4 * n - 1));
                         let most = falling.with[diagonal].zip(rising.with[antidiagonal]);
@@ -98,7 +98,8 @@ impl Position {
             (self.dual_bounds.len() == MOST_DUAL_BOUNDS).then(|| self.dual_bounds.remove(1));
         let mut dual_bound = DualBound { slack, cost, weight, squares, diagonals };
         // Subtract the diagonals whose candidates were all eliminated by the knapsacks.
-        for line in (2 * n..y.len()).filter(|&line| !self.taken[line] && self.count[line] == 0) {
+        let is_unusable = |line: &Line| !line.taken && line.count == 0;
+        for line in (2 * n..y.len()).filter(|&line| is_unusable(&self.lines[line])) {
             dual_bound.mark_unusable(line, direction(n, line));
         }
         self.dual_bounds.push(dual_bound);
@@ -126,7 +127,7 @@ impl Position {
         self.spend(8 * n * n);
         let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
         for line in 0..2 * n {
-            if self.taken[line] {
+            if self.lines[line].taken {
                 y[line] = 0;
             } else if let Some(least) =
                 self.candidates_on(line).map(|square| self.cost(&y, square)).min()
@@ -150,12 +151,12 @@ impl Position {
     /// the weights `y`. Their items are all diagonals of that direction.
     pub(crate) fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
         let n = self.n;
-        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.taken[line]);
+        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].taken);
         let rows: i64 = open(0..n).map(|row| row as i64).sum();
         let columns: i64 = open(n..2 * n).map(|column| (column - n) as i64).sum();
         let count = open(0..n).count();
         let heaviest_of = |first: usize, least: i64, sum: i64| {
-            let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
+            let usable = |line: &usize| self.is_usable(*line);
             let lines: Vec<usize> = (first..first + 2 * n - 1).filter(usable).collect();
             let item =
                 |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };

@@ -17,7 +17,7 @@ pub(super) use dual_bound::Displaced;
 use dual_bound::{DualBound, Slack, direction};
 
 /// The numbers of a square's row, column, diagonal and antidiagonal.
-type LinesOf = [usize; 4];
+type LinesOf = [u16; 4];
 
 /// After this many failures of rows, the weights of all rows are halved; likewise for columns.
 const HALVING: usize = 20_000;
@@ -28,16 +28,9 @@ const MOST_DUAL_BOUNDS: usize = 3;
 /// A board with queens, and what follows from them by propagation.
 pub(crate) struct Position {
     n: usize,
+    lines: Vec<Line>,
     /// By square, row by row: its lines.
-    lines: Vec<LinesOf>,
-    /// By line: the squares that were candidates when the position was created.
-    squares: Vec<Vec<usize>>,
-    /// By square: whether it is a candidate.
-    is_candidate: Vec<bool>,
-    /// By line: the number of candidates.
-    count: Vec<usize>,
-    /// By line: whether a queen stands on it.
-    taken: Vec<bool>,
+    lines_of: Vec<LinesOf>,
     dual_bounds: Vec<DualBound>,
     /// Lines that have one candidate left.
     units: Vec<usize>,
@@ -49,6 +42,24 @@ pub(crate) struct Position {
     failures: [usize; 2],
     /// Operations not yet reported, each about a nanosecond.
     operations: Cell<u64>,
+}
+
+/// A row, column or diagonal.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// One bit per candidate: on a row by its column, on another line by its row.
+    candidates: u128,
+    /// The number of candidates.
+    count: usize,
+    /// Whether a queen stands on it.
+    taken: bool,
+}
+
+impl Line {
+    fn insert(&mut self, candidate: u128) {
+        self.candidates |= candidate;
+        self.count += 1;
+    }
 }
 
 /// A change on the trail, with its square.
@@ -68,40 +79,33 @@ impl Position {
     /// Creates the position with queens on the first rows of the board of size `n`, which do not
     /// attack each other.
     pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
-        let lines: Vec<LinesOf> = (0..n * n)
-            .map(|square| {
-                let (row, col) = (square / n, square % n);
-                [row, n + col, 2 * n + (col + n - 1 - row), 4 * n - 1 + (row + col)]
-            })
-            .collect();
-        let mut taken = vec![false; 6 * n - 2];
+        let lines_of = (0..n * n).map(|square| {
+            let (row, col) = (square / n, square % n);
+            [row, n + col, 2 * n + (col + n - 1 - row), 4 * n - 1 + (row + col)]
+        });
+        let mut lines = vec![Line::default(); 6 * n - 2];
         for (row, col) in prefix.iter().enumerate() {
-            for line in lines[row * n + col] {
-                taken[line] = true;
+            for line in lines_of.clone().nth(row * n + col).into_iter().flatten() {
+                lines[line].taken = true;
             }
         }
-        let is_candidate: Vec<bool> =
-            lines.iter().map(|lines| lines.iter().all(|&line| !taken[line])).collect();
-        let mut squares = vec![Vec::new(); taken.len()];
-        for square in (0..n * n).filter(|&square| is_candidate[square]) {
-            for line in lines[square] {
-                squares[line].push(square);
+        for (square, of) in lines_of.clone().enumerate() {
+            if of.iter().all(|&line| !lines[line].taken) {
+                let bit = |line: usize| 1 << if line < n { square % n } else { square / n };
+                of.iter().for_each(|&line| lines[line].insert(bit(line)));
             }
         }
-        let count: Vec<usize> = squares.iter().map(Vec::len).collect();
-        let open = (0..2 * n).filter(|&line| !taken[line]);
-        let refuted = open.clone().any(|line| count[line] == 0);
-        let units = open.filter(|&line| count[line] == 1).collect();
+        let open = (0..2 * n).filter(|&line| !lines[line].taken);
+        let refuted = open.clone().any(|line| lines[line].count == 0);
+        let units = open.filter(|&line| lines[line].count == 1).collect();
+        let lines_of = lines_of.map(|of| of.map(|line| line as u16)).collect();
         let (dual_bounds, trail) = (Vec::new(), Vec::new());
         let (weights, failures) = (vec![1; 2 * n], [0; 2]);
         let operations = Cell::new(1000 + 40 * (n * n) as u64);
         Self {
             n,
             lines,
-            squares,
-            is_candidate,
-            count,
-            taken,
+            lines_of,
             dual_bounds,
             units,
             trail,
@@ -119,12 +123,12 @@ impl Position {
 
     /// Returns whether a queen stands on the line.
     pub(crate) fn is_taken(&self, line: usize) -> bool {
-        self.taken[line]
+        self.lines[line].taken
     }
 
     /// Returns whether a queen can still stand on the line.
     pub(crate) fn is_usable(&self, line: usize) -> bool {
-        !self.taken[line] && self.count[line] > 0
+        !self.lines[line].taken && self.lines[line].count > 0
     }
 
     /// Returns the candidates.
@@ -157,11 +161,17 @@ impl Position {
         for change in self.trail.drain(mark.trail..).rev() {
             match change {
                 Change::Eliminated(square) => {
-                    self.is_candidate[square] = true;
-                    self.lines[square].iter().for_each(|&line| self.count[line] += 1);
+                    let [row, column, diagonal, antidiagonal] =
+                        self.lines_of[square].map(usize::from);
+                    let bit = 1 << row;
+                    self.lines[row].insert(1 << (column - self.n));
+                    self.lines[column].insert(bit);
+                    self.lines[diagonal].insert(bit);
+                    self.lines[antidiagonal].insert(bit);
                 }
                 Change::Placed(square) => {
-                    self.lines[square].iter().for_each(|&line| self.taken[line] = false);
+                    let of = self.lines_of[square];
+                    of.iter().for_each(|&line| self.lines[usize::from(line)].taken = false);
                 }
             }
         }
@@ -176,18 +186,20 @@ impl Position {
     /// Returns the candidates of a line without a queen; `None` if the line has a queen or does
     /// not exist.
     pub(super) fn choices(&self, line: usize) -> Option<Vec<usize>> {
-        let open = self.taken.get(line).is_some_and(|taken| !taken);
-        self.spend(50 + self.squares.get(line).map_or(0, Vec::len));
-        open.then(|| {
-            self.squares[line].iter().copied().filter(|&square| self.is_candidate[square]).collect()
-        })
+        self.spend(50 + self.lines.get(line).map_or(0, |line| line.count));
+        let open = self.lines.get(line).is_some_and(|line| !line.taken);
+        open.then(|| self.candidates_on(line).collect())
     }
 
     /// Returns the square of the queen on a line, if it was placed after the position was created.
     pub(super) fn queen_on(&self, line: usize) -> Option<usize> {
         self.spend(2 * self.trail.len());
         self.trail.iter().find_map(|change| match *change {
-            Change::Placed(square) if self.lines[square].contains(&line) => Some(square),
+            Change::Placed(square)
+                if self.lines_of[square].iter().any(|&of| usize::from(of) == line) =>
+            {
+                Some(square)
+            }
             _ => None,
         })
     }
@@ -197,7 +209,7 @@ impl Position {
     pub(super) fn is_mandatory(&self, line: usize) -> bool {
         let n = self.n;
         line < 2 * n
-            || self.count[line] > 0
+            || self.lines[line].count > 0
                 && self
                     .dual_bounds
                     .iter()
@@ -211,7 +223,7 @@ impl Position {
         columns_and_rows
             .chain(self.mandatory_diagonals())
             .filter(|&line| self.is_usable(line))
-            .min_by_key(|&line| self.count[line])
+            .min_by_key(|&line| self.lines[line].count)
     }
 
     /// Returns a column or mandatory diagonal with at most two choices; otherwise the row or column
@@ -224,35 +236,33 @@ impl Position {
         self.spend(16 * n + if of.columns && !of.blocks.is_empty() { n * n / 4 } else { 0 });
         let short = (n..2 * n)
             .chain(self.mandatory_diagonals())
-            .find(|&line| self.is_usable(line) && self.count[line] <= 2);
+            .find(|&line| self.is_usable(line) && self.lines[line].count <= 2);
         if short.is_some() {
             return short;
         }
         let open_rows =
             |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_usable(row));
         let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
-        let within = |column: usize| {
-            block.is_none_or(|block| {
-                self.candidates_on(column).all(|square| block >> (square / n) & 1 == 1)
-            })
-        };
+        let within =
+            |column: usize| block.is_none_or(|block| self.lines[column].candidates & !block == 0);
         let columns = if of.columns { n..2 * n } else { 0..0 };
         let columns = columns.filter(|&column| self.is_usable(column) && within(column));
         open_rows(block.unwrap_or(u128::MAX)).chain(columns).min_by(|&a, &b| {
-            (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
+            let ratio = |line: usize, other: usize| self.lines[line].count * self.weights[other];
+            ratio(a, b).cmp(&ratio(b, a))
         })
     }
 
     /// Returns the lines without a queen that have candidates.
     pub(super) fn open_lines(&self) -> impl Iterator<Item = usize> {
         self.spend(12 * self.n);
-        (0..self.taken.len()).filter(|&line| self.is_usable(line))
+        (0..self.lines.len()).filter(|&line| self.is_usable(line))
     }
 
     /// Returns whether all rows of a block, which has a bit per row, have queens.
     pub(super) fn is_complete(&self, block: u128) -> bool {
         self.spend(self.n);
-        (0..self.n).all(|row| block >> row & 1 == 0 || self.taken[row])
+        (0..self.n).all(|row| block >> row & 1 == 0 || self.lines[row].taken)
     }
 
     /// Returns the diagonals that must be used, are used, or can no longer be used.
@@ -286,50 +296,59 @@ impl Position {
             dual_bound.slack.value -= dual_bound.cost[square];
         }
         self.trail.push(Change::Placed(square));
-        for line in self.lines[square] {
-            self.taken[line] = true;
+        let of = self.lines_of[square].map(usize::from);
+        for line in of {
+            self.lines[line].taken = true;
         }
-        for line in self.lines[square] {
-            self.spend(20 + self.squares[line].len());
-            for i in 0..self.squares[line].len() {
-                let other = self.squares[line][i];
-                if self.is_candidate[other] {
-                    self.eliminate(other);
-                }
+        for line in of {
+            self.spend(20 + self.lines[line].count);
+            for other in self.squares_of(line, self.lines[line].candidates) {
+                self.eliminate(other);
             }
         }
     }
 
     /// Returns whether the square is a candidate.
     pub(super) fn is_candidate(&self, square: usize) -> bool {
-        self.is_candidate[square]
+        let [row, column, ..] = self.lines_of[square].map(usize::from);
+        self.lines[row].candidates >> (column - self.n) & 1 == 1
     }
 
     /// Eliminates a candidate square.
     pub(super) fn eliminate(&mut self, square: usize) {
-        self.is_candidate[square] = false;
         self.trail.push(Change::Eliminated(square));
         // Includes the cost of restoring it.
         self.spend(20);
-        for line in self.lines[square] {
-            self.count[line] -= 1;
-            if self.taken[line] {
-                continue;
-            }
-            match self.count[line] {
-                0 if line < 2 * self.n => {
-                    self.refuted = true;
-                    self.fail(line);
-                }
-                0 => {
-                    let direction = direction(self.n, line);
-                    self.dual_bounds
-                        .iter_mut()
-                        .for_each(|dual_bound| dual_bound.mark_unusable(line, direction));
-                }
-                1 => self.units.push(line),
-                _ => {}
-            }
+        let [row, column, diagonal, antidiagonal] = self.lines_of[square].map(usize::from);
+        let bit = 1 << row;
+        self.eliminate_on(row, 1 << (column - self.n));
+        self.eliminate_on(column, bit);
+        self.eliminate_on(diagonal, bit);
+        self.eliminate_on(antidiagonal, bit);
+    }
+
+    /// Eliminates a candidate from the candidates of one of its lines.
+    #[inline]
+    fn eliminate_on(&mut self, line: usize, candidate: u128) {
+        let of = &mut self.lines[line];
+        of.candidates &= !candidate;
+        of.count -= 1;
+        if of.count <= 1 && !of.taken {
+            self.note_few_candidates(line);
+        }
+    }
+
+    /// Takes note of a line that has at most one candidate left, and no queen.
+    fn note_few_candidates(&mut self, line: usize) {
+        if self.lines[line].count == 1 {
+            self.units.push(line);
+        } else if line < 2 * self.n {
+            self.refuted = true;
+            self.fail(line);
+        } else {
+            let direction = direction(self.n, line);
+            let dual_bounds = self.dual_bounds.iter_mut();
+            dual_bounds.for_each(|dual_bound| dual_bound.mark_unusable(line, direction));
         }
     }
 
@@ -342,9 +361,9 @@ impl Position {
             }
             let Some(line) = self.units.pop() else { return false };
             self.spend(20);
-            if !self.taken[line] && self.count[line] == 1 && self.is_mandatory(line) {
-                let last =
-                    self.squares[line].iter().copied().find(|&square| self.is_candidate[square]);
+            let Line { count, taken, .. } = self.lines[line];
+            if !taken && count == 1 && self.is_mandatory(line) {
+                let last = self.candidates_on(line).next();
                 self.place(last.expect("the line has one candidate"));
             }
         }
@@ -363,14 +382,14 @@ impl Position {
                 if self.refuted {
                     return ControlFlow::Break(());
                 }
-                if self.is_candidate[square] {
+                if self.is_candidate(square) {
                     self.eliminate(square);
                     changed = ControlFlow::Continue(());
                 }
             }
             while let Some(diagonal) = self.dual_bounds[i].next_mandatory_diagonal() {
                 self.spend(4);
-                if self.count[diagonal] == 1 {
+                if self.lines[diagonal].count == 1 {
                     self.units.push(diagonal);
                 }
             }
@@ -378,15 +397,37 @@ impl Position {
         changed
     }
 
+    /// Returns the candidates in ascending order.
     fn candidates(&self) -> impl Iterator<Item = usize> {
-        (0..self.is_candidate.len()).filter(|&square| self.is_candidate[square])
+        (0..self.n).flat_map(|row| self.candidates_on(row))
     }
 
-    fn candidates_on(&self, line: usize) -> impl Iterator<Item = usize> {
-        self.squares[line].iter().copied().filter(|&square| self.is_candidate[square])
+    /// Returns the candidates on a line in ascending order.
+    fn candidates_on(&self, line: usize) -> impl Iterator<Item = usize> + use<> {
+        self.squares_of(line, self.lines[line].candidates)
+    }
+
+    /// Returns the squares of a line that are represented by these bits, in ascending order.
+    fn squares_of(&self, line: usize, mut bits: u128) -> impl Iterator<Item = usize> + use<> {
+        let n = self.n;
+        // The square of bit 0, which is not on the board for some diagonals, and the distance of
+        // the squares of two successive bits.
+        let (first, distance) = match line {
+            _ if line < n => (line * n, 1),
+            _ if line < 2 * n => (line - n, n),
+            _ if line < 4 * n - 1 => ((line - 2 * n).wrapping_sub(n - 1), n + 1),
+            _ => (line - (4 * n - 1), n - 1),
+        };
+        std::iter::from_fn(move || {
+            let bit = bits.trailing_zeros() as usize;
+            (bits != 0).then(|| {
+                bits &= bits - 1;
+                first.wrapping_add(bit * distance)
+            })
+        })
     }
 
     fn cost(&self, y: &[i64], square: usize) -> i64 {
-        self.lines[square].iter().map(|&line| y[line]).sum()
+        self.lines_of[square].iter().map(|&line| y[usize::from(line)]).sum()
     }
 }

@@ -1,7 +1,8 @@
 //! Tests which certificates are accepted, and how much work a check may do.
 
 use super::*;
-use crate::{check as check_certificate, check_within as check_certificate_within, open};
+use crate::check as check_certificate;
+use crate::{check_with_threads as check_certificate_with_threads, open};
 
 /// Creates a certificate with one thread and with three, which must not differ.
 fn certificate(
@@ -73,8 +74,13 @@ fn an_altered_certificate_proves_the_same_or_nothing_even_with_a_new_checksum() 
                     _ => altered.insert(place, random.u8(..)),
                 }
             }
-            if let Ok(proved) = check(n, &altered) {
-                assert_eq!(proved.solution, first, "n = {n}");
+            let [proved, by_three] = [1, 3].map(|threads| {
+                check_with_threads(n, &altered, threads, &mut Meter::default())
+                    .map(|proved| proved.solution)
+            });
+            assert_eq!(proved.is_ok(), by_three.is_ok(), "n = {n}: {proved:?}, {by_three:?}");
+            for solution in [proved, by_three].into_iter().flatten() {
+                assert_eq!(solution, first, "n = {n}");
             }
         }
     }
@@ -89,7 +95,8 @@ fn no_input_makes_the_checker_panic() {
         // The certificate states the work limit; here it is small.
         let mut proof = vec![0xff, 0x07];
         proof.extend(bytes);
-        let _ = check(random.usize(0..=12), &proof);
+        let (n, threads) = (random.usize(0..=12), random.usize(1..=2));
+        let _ = check_with_threads(n, &proof, threads, &mut Meter::default());
     }
     assert!(check(129, &[0, 0, 0]).is_err());
 }
@@ -111,7 +118,8 @@ fn a_small_certificate_of_unbounded_work_ends_at_the_checkers_limit() {
         Refutation::elimination(&heavy, &squares, &everything),
         Refutation::branch(LARGEST, Line::Row(64), &[(64 * LARGEST, everything)]),
     ];
-    for (number, tree) in trees.iter().enumerate() {
+    let trees = trees.iter().enumerate();
+    for ((number, tree), threads) in trees.flat_map(|tree| [1, 2].map(|threads| (tree, threads))) {
         let mut writer = Writer::new();
         // The stated work limit does not bind the checker.
         writer.number(u64::MAX);
@@ -120,7 +128,7 @@ fn a_small_certificate_of_unbounded_work_ends_at_the_checkers_limit() {
         let sealed = seal(Kind::First, LARGEST, &writer.finish());
         assert!(number > 0 || sealed.len() == 56);
         let mut meter = Meter::new(Some(LIMIT));
-        let checked = check_certificate_within(&sealed, &mut meter);
+        let checked = check_certificate_with_threads(&sealed, threads, &mut meter);
         // A square that cannot be eliminated ends the check sooner.
         let is_ended = checked == Err(ProofError::LimitReached(LIMIT));
         assert!(
@@ -135,13 +143,18 @@ fn a_small_certificate_of_unbounded_work_ends_at_the_checkers_limit() {
 #[test]
 fn a_check_needs_exactly_the_work_that_it_reports() {
     let certificate = sealed(8);
-    let work = check_certificate(&certificate).expect("it is valid").work;
-    let within = |limit| check_certificate_within(&certificate, &mut Meter::new(Some(limit)));
-    assert_eq!(within(work).map(|proved| proved.work), Ok(work));
-    assert_eq!(within(work - 1), Err(ProofError::LimitReached(work - 1)));
-    let stopped =
-        check_certificate_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
-    assert_eq!(stopped, Err(ProofError::Stopped));
+    for threads in [1, 2] {
+        let within = |mut meter: Meter<'_>| {
+            check_certificate_with_threads(&certificate, threads, &mut meter)
+                .map(|proved| proved.work)
+        };
+        let work = within(Meter::new(None)).expect("it is valid");
+        assert_eq!(within(Meter::new(Some(work))), Ok(work));
+        let less = within(Meter::new(Some(work - 1)));
+        assert_eq!(less, Err(ProofError::LimitReached(work - 1)));
+        let stopped = within(Meter::new(None).stopped_by(&|| true));
+        assert_eq!(stopped, Err(ProofError::Stopped));
+    }
 }
 
 #[test]
@@ -181,5 +194,9 @@ fn more_work_than_stated_is_refused() {
     let mut writer = Writer::new();
     writer.number(stated - 1);
     writer.bytes(reader.rest());
-    assert_eq!(check(n, &writer.finish()), Err(ProofError::TooMuchWork(stated - 1)));
+    let proof = writer.finish();
+    for threads in [1, 3] {
+        let checked = check_with_threads(n, &proof, threads, &mut Meter::default());
+        assert_eq!(checked, Err(ProofError::TooMuchWork(stated - 1)));
+    }
 }
