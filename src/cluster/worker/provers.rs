@@ -266,8 +266,8 @@ impl Solvers {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[], &[]))),
         };
-        let outcome = solver
-            .solve(&PrefixQuery { prefix, lp_limit: programmes, attempt }, Task::alone(control));
+        let query = PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives: false };
+        let outcome = solver.solve(&query, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
             // smaller ones.

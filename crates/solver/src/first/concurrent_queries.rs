@@ -1,14 +1,15 @@
 //! Concurrent queries, and series of them, of which either the first one that is not refuted or any
 //! answer is wanted.
 
-use std::iter;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fmt, iter, mem, thread};
 
 use super::query::{QueryOutcome, QuerySolver};
+use super::schedule::{Schedule, Turn};
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::first::Refutation;
 
@@ -21,7 +22,13 @@ pub struct PrefixQuery<'a> {
     pub lp_limit: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
+    /// True to give up after the dives, which can only find a completion. Solvers on other machines
+    /// ignore this.
+    pub only_dives: bool,
 }
+
+/// Solvers that run concurrently.
+pub(super) type Solvers = Vec<Box<dyn QuerySolver>>;
 
 /// The answer that is wanted from several jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +44,18 @@ pub(super) trait Job: Sync {
     /// Returns the prefix that the outcome is about.
     fn prefix(&self) -> &[usize];
 
-    /// Does the job with at least one solver. Calls `refuted` with each longer prefix that is
-    /// refuted on the way.
+    /// Does the job with at least one solver, and adds idle ones that it has used. Calls `refuted`
+    /// with each longer prefix that is refuted on the way.
     fn run(
         &self,
-        solvers: &mut [Box<dyn QuerySolver>],
+        solvers: &mut Solvers,
         task: Task<'_>,
         refuted: &mut dyn FnMut(Vec<usize>, Refutation),
     ) -> QueryOutcome;
+
+    /// Returns a query of another group of solvers which may answer the job sooner, for the helper with
+    /// this number; `None` if helping is of no use.
+    fn help(&self, helper: u64) -> Option<PrefixQuery<'_>>;
 }
 
 /// An event during [`run_jobs`].
@@ -67,52 +78,64 @@ enum Message {
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the jobs on groups of solvers, one thread per group, until the wanted answer is known. Each
-/// group begins with the job at its own place in the list, then takes the next job that no group
-/// has taken. Returns the number of a job and its outcome, or `None` if all are refuted or, for
-/// [`Wanted::AnyAnswer`], if no answer is a completion. Stops everything when `on_event` breaks.
+/// group begins with the job at its own place in the list, then follows the [`Schedule`]. Its solvers
+/// are idle when there is nothing left for it; other jobs can take them. Returns the number of a job
+/// and its outcome, or `None` if all are refuted or, for [`Wanted::AnyAnswer`], if no answer is a
+/// completion; and all solvers. Stops everything when `on_event` breaks.
 ///
 /// # Panics
 /// If a solver panics.
 pub(super) fn run_jobs(
     jobs: &[impl Job],
     wanted: Wanted,
-    groups: Vec<&mut [Box<dyn QuerySolver>]>,
+    groups: Vec<Solvers>,
     control: &Control<'_>,
     on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
-) -> Option<(usize, QueryOutcome)> {
-    // Jobs with a higher number than `last` are abandoned. Numbers start at 1.
-    let (next, last) = (AtomicUsize::new(groups.len() + 1), AtomicUsize::new(usize::MAX));
+) -> (Option<(usize, QueryOutcome)>, Solvers) {
+    let (schedule, idle) = (Schedule::new(jobs.len(), groups.len()), IdleSolvers::new());
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, QueryOutcome)> = None;
     thread::scope(|scope| {
-        for (first, solvers) in (1..).zip(groups) {
-            let (next, last, sender) = (&next, &last, sender.clone());
+        for (first, mut solvers) in groups.into_iter().enumerate() {
+            let (schedule, idle, sender) = (&schedule, &idle, sender.clone());
             scope.spawn(move || {
                 let _guard = StopOnPanic(control);
-                let numbers = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-                for number in iter::once(first).chain(numbers) {
-                    let task = Task::new(control, number, last);
-                    let Some(job) = jobs.get(number - 1).filter(|_| !task.is_stopped()) else {
-                        return;
+                let can_be_helped =
+                    |job: usize| wanted == Wanted::FirstOpen && jobs[job].help(1).is_some();
+                let begin = (first < jobs.len()).then_some(Turn::Begin(first));
+                let turns = iter::from_fn(|| schedule.take(can_be_helped));
+                for turn in begin.into_iter().chain(turns) {
+                    if control.is_stopped() {
+                        break;
+                    }
+                    let (number, job) = (turn.job(), &jobs[turn.job()]);
+                    let task = Task { control, done: schedule.done(number), idle };
+                    let outcome = match turn {
+                        Turn::Begin(_) => job.run(&mut solvers, task, &mut |prefix, refutation| {
+                            drop(sender.send(Message::Refuted(prefix, refutation)));
+                        }),
+                        Turn::Help { helper, .. } => match job.help(helper) {
+                            Some(query) => solvers[0].solve(&query, task),
+                            None => QueryOutcome::GivenUp,
+                        },
                     };
-                    let outcome = job.run(solvers, task, &mut |prefix, refutation| {
-                        drop(sender.send(Message::Refuted(prefix, refutation)));
-                    });
+                    let is_answer =
+                        matches!(outcome, QueryOutcome::Refuted(_) | QueryOutcome::Completed(_));
+                    let counts = is_answer || matches!(turn, Turn::Begin(_));
+                    if !counts || !schedule.finish(number) {
+                        continue;
+                    }
                     match (wanted, &outcome) {
                         (Wanted::FirstOpen, QueryOutcome::Refuted(_)) => {}
-                        (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),
-                        (
-                            Wanted::AnyAnswer,
-                            QueryOutcome::Refuted(_) | QueryOutcome::Completed(_),
-                        ) => {
-                            last.store(0, Ordering::Relaxed);
-                        }
+                        (Wanted::FirstOpen, _) => schedule.abandon(number + 1..),
+                        (Wanted::AnyAnswer, _) if is_answer => schedule.abandon(0..),
                         (Wanted::AnyAnswer, _) => {}
                     }
-                    if sender.send(Message::Done(number - 1, outcome)).is_err() {
-                        return;
+                    if sender.send(Message::Done(number, outcome)).is_err() {
+                        break;
                     }
                 }
+                idle.add(solvers);
             });
         }
         drop(sender);
@@ -138,7 +161,7 @@ pub(super) fn run_jobs(
             }
         }
     });
-    found
+    (found, idle.take())
 }
 
 /// Stops all jobs if its thread panics; the scope of the threads then propagates the panic.
@@ -149,6 +172,34 @@ impl Drop for StopOnPanic<'_> {
         if thread::panicking() {
             self.0.stop();
         }
+    }
+}
+
+/// The solvers whose groups have nothing left to do.
+#[derive(Default)]
+pub(super) struct IdleSolvers(Mutex<Solvers>);
+
+impl IdleSolvers {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn solvers(&self) -> MutexGuard<'_, Solvers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, mut solvers: Solvers) {
+        self.solvers().append(&mut solvers);
+    }
+
+    fn take(&self) -> Solvers {
+        mem::take(&mut *self.solvers())
+    }
+}
+
+impl fmt::Debug for IdleSolvers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IdleSolvers").field(&self.solvers().len()).finish()
     }
 }
 
@@ -184,6 +235,14 @@ impl<'a> Control<'a> {
         self.stopped.load(Ordering::Relaxed) || self.outer.is_some_and(Task::is_stopped)
     }
 
+    /// Returns the solvers of the outer runs that are idle.
+    pub(super) fn take_idle_solvers(&self) -> Solvers {
+        let Some(outer) = self.outer else { return Vec::new() };
+        let mut solvers = outer.control.take_idle_solvers();
+        solvers.append(&mut outer.idle.take());
+        solvers
+    }
+
     /// Returns the number of nodes of all searches.
     pub fn nodes(&self) -> u64 {
         self.nodes.load(Ordering::Relaxed)
@@ -204,29 +263,23 @@ impl<'a> Control<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     control: &'a Control<'a>,
-    number: usize,
-    /// Jobs with a higher number are abandoned.
-    last: &'a AtomicUsize,
+    /// Set once the job is answered or abandoned.
+    done: &'a AtomicBool,
+    /// The idle solvers of the run of the job.
+    idle: &'a IdleSolvers,
 }
 
 impl<'a> Task<'a> {
-    pub(super) const fn new(
-        control: &'a Control<'a>,
-        number: usize,
-        last: &'a AtomicUsize,
-    ) -> Self {
-        Self { control, number, last }
-    }
-
     /// Creates the handle of the only job under `control`.
     pub const fn alone(control: &'a Control<'a>) -> Self {
-        static NONE: AtomicUsize = AtomicUsize::new(usize::MAX);
-        Self { control, number: 0, last: &NONE }
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        static NONE: IdleSolvers = IdleSolvers::new();
+        Self { control, done: &NEVER, idle: &NONE }
     }
 
     /// Returns whether the answer is no longer wanted.
     pub fn is_stopped(self) -> bool {
-        self.control.is_stopped() || self.last.load(Ordering::Relaxed) < self.number
+        self.control.is_stopped() || self.done.load(Ordering::Relaxed)
     }
 
     /// Returns the total work under the control of this job, like [`Control::work`].
@@ -259,5 +312,96 @@ impl ProgressSink for Task<'_> {
 
     fn time_left(&self) -> Option<Duration> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Completes the queries that are only dives, and gives up the others.
+    struct Dives;
+
+    impl QuerySolver for Dives {
+        fn solve(&mut self, query: &PrefixQuery<'_>, _: Task<'_>) -> QueryOutcome {
+            if query.only_dives {
+                QueryOutcome::Completed(query.prefix.to_vec())
+            } else {
+                QueryOutcome::GivenUp
+            }
+        }
+    }
+
+    enum TestJob {
+        /// Is refuted at once.
+        Refuted,
+        /// Is refuted once another solver has joined.
+        WaitsForSolver,
+        /// Ends only when it is stopped.
+        WaitsForHelp,
+    }
+
+    impl Job for TestJob {
+        fn prefix(&self) -> &[usize] {
+            &[7]
+        }
+
+        fn run(
+            &self,
+            solvers: &mut Solvers,
+            task: Task<'_>,
+            _: &mut dyn FnMut(Vec<usize>, Refutation),
+        ) -> QueryOutcome {
+            let control = Control::within(task);
+            match self {
+                Self::Refuted => {}
+                Self::WaitsForSolver => {
+                    while solvers.len() < 2 {
+                        solvers.append(&mut control.take_idle_solvers());
+                        thread::yield_now();
+                    }
+                }
+                Self::WaitsForHelp => {
+                    while !task.is_stopped() {
+                        thread::yield_now();
+                    }
+                    return QueryOutcome::Stopped;
+                }
+            }
+            QueryOutcome::Refuted(Refutation::search())
+        }
+
+        fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
+            let query =
+                PrefixQuery { prefix: &[7], lp_limit: 1, attempt: helper, only_dives: true };
+            matches!(self, Self::WaitsForHelp).then_some(query)
+        }
+    }
+
+    /// Runs jobs with two groups of one solver. Returns the result and the number of solvers.
+    fn run(jobs: &[TestJob], wanted: Wanted) -> (Option<(usize, QueryOutcome)>, usize) {
+        let groups: Vec<Solvers> = vec![vec![Box::new(Dives)], vec![Box::new(Dives)]];
+        let control = Control::default();
+        let mut go_on = |_| ControlFlow::Continue(());
+        let (found, solvers) = run_jobs(jobs, wanted, groups, &control, &mut go_on);
+        (found, solvers.len())
+    }
+
+    #[test]
+    fn solvers_that_have_nothing_left_to_do_join_other_jobs() {
+        use TestJob::{Refuted, WaitsForSolver};
+        for wanted in [Wanted::FirstOpen, Wanted::AnyAnswer] {
+            assert_eq!(run(&[WaitsForSolver], wanted), (None, 2));
+            assert_eq!(run(&[Refuted, WaitsForSolver], wanted).1, 2);
+        }
+        assert_eq!(run(&[WaitsForSolver, Refuted, Refuted], Wanted::FirstOpen), (None, 2));
+    }
+
+    #[test]
+    fn the_answer_of_a_helper_ends_the_job() {
+        use TestJob::{Refuted, WaitsForHelp};
+        let completed = Some((0, QueryOutcome::Completed(vec![7])));
+        assert_eq!(run(&[WaitsForHelp], Wanted::FirstOpen), (completed.clone(), 2));
+        assert_eq!(run(&[WaitsForHelp, Refuted, Refuted], Wanted::FirstOpen), (completed, 2));
     }
 }

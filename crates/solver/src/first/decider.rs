@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{iter, mem};
 
 use super::board::Board;
-use super::concurrent_queries::{Control, Event, Job, PrefixQuery, Task, Wanted, run_jobs};
+use super::concurrent_queries::{Control, Event, Job as _, PrefixQuery, Solvers, Wanted, run_jobs};
+use super::decision_job::{DecisionJob, Kind, Round, WorkLimit};
 use super::lexicographic::Refutations;
 use super::params;
-use super::query::{QueryOutcome, QuerySolver};
+use super::query::QueryOutcome;
 use crate::progress::Progress;
 use nqueens_proof::first::{Line, Refutation};
 
@@ -18,7 +20,7 @@ pub(super) struct Statistics {
     /// By number of queens: the LP limit of the last round in which a query settled a prefix. The
     /// next prefix is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8
     /// instead of 13.5 million nodes; n = 58 to 93 about the same.
-    lp_limits: BTreeMap<usize, u64>,
+    pub(super) lp_limits: BTreeMap<usize, u64>,
     /// True if the prefix settled last was refuted; the next one usually ends in the same way.
     last_refuted: bool,
 }
@@ -31,7 +33,7 @@ impl Statistics {
     }
 }
 
-fn lock(statistics: &Mutex<Statistics>) -> MutexGuard<'_, Statistics> {
+pub(super) fn lock(statistics: &Mutex<Statistics>) -> MutexGuard<'_, Statistics> {
     statistics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -60,7 +62,7 @@ pub(super) enum Decision {
 pub(super) struct Decider<'a> {
     pub(super) board: &'a Board,
     /// One solver per thread, at least one.
-    pub(super) solvers: &'a mut [Box<dyn QuerySolver>],
+    pub(super) solvers: &'a mut Solvers,
     pub(super) refuted: Refutations,
     /// The earliest known solution.
     pub(super) witness: Option<Vec<usize>>,
@@ -84,7 +86,12 @@ impl<'a> Decider<'a> {
         }
         let lp_limit = self.board.lp_limits().greedy;
         let attempts = 0..self.solvers.len().min(params::MAX_GREEDY_ATTEMPTS) as u64;
-        let query = |attempt| Kind::query(PrefixQuery { prefix, lp_limit, attempt });
+        // On boards of odd size, dives find nearly all completions.
+        let only_dives = |attempt| attempt > 0 && !self.board.n.is_multiple_of(2);
+        let query = |attempt| {
+            let only_dives = only_dives(attempt);
+            Kind::query(PrefixQuery { prefix, lp_limit, attempt, only_dives })
+        };
         let jobs: Vec<_> = attempts.map(|attempt| self.job(query(attempt))).collect();
         self.run_jobs(&jobs, Wanted::AnyAnswer, None)?;
         ControlFlow::Continue(())
@@ -111,7 +118,7 @@ impl<'a> Decider<'a> {
     }
 
     /// Decides one prefix.
-    fn decide_one(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
+    pub(super) fn decide_one(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
         let lp_limit = self.board.lp_limits().query;
         let first =
             self.first_open(&[prefix.to_vec()], |prefix| Kind::first_query(prefix, lp_limit))?;
@@ -153,7 +160,7 @@ impl<'a> Decider<'a> {
     }
 
     /// Like [`decide_within`](Self::decide_within) for one prefix, by its extensions by one row.
-    fn decide_below(
+    pub(super) fn decide_below(
         &mut self,
         prefix: &[usize],
         lp_limit: u64,
@@ -187,24 +194,34 @@ impl<'a> Decider<'a> {
         let decision = loop {
             let mut query = |lp_limit_of_query| {
                 attempt += 1;
-                let query = PrefixQuery { prefix, lp_limit: lp_limit_of_query, attempt };
+                let only_dives = false;
+                let query =
+                    PrefixQuery { prefix, lp_limit: lp_limit_of_query, attempt, only_dives };
                 self.job(Kind::Query { query, settling: Some(lp_limit) })
             };
-            let mut jobs = vec![query(lp_limit)];
-            let short = lp_limit / params::SHORT_QUERY_LPS / 2;
-            jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
             // A single solver comes to the longer prefixes after the queries. Of several, one begins
-            // with the long query, fewer than half with short ones (if there are any), and the others
-            // with longer prefixes.
+            // with the long query; on boards of even size, where long queries decide nearly all
+            // prefixes, one with that of the next round; fewer than half with short ones (if there are
+            // any), and the others with longer prefixes. Measured with two solvers and without the
+            // query of the next round, in s: n = 58 7.2, 9.7; 66 17.0, 20.4; 74 4.0, 4.7; 80 8.2, 8.9;
+            // 82 14.5, 17.1; 84 11.0, 10.6.
             let solvers = self.solvers.len();
-            let (place, below) = if solvers > 1 {
-                (1, Some(solvers - 1 - (solvers / 2 - 1).min(short as usize)))
-            } else {
-                (jobs.len(), None)
-            };
-            let round = Round { lp_limit, before: self.control.work(), is_concurrent: solvers > 1 };
+            let is_concurrent = solvers > 1;
+            let mut jobs = vec![query(lp_limit)];
+            if is_concurrent && self.board.n.is_multiple_of(2) {
+                jobs.push(query(4 * lp_limit));
+            }
+            let long = jobs.len();
+            let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
+            jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
+            let place = if is_concurrent { long } else { jobs.len() };
+            let groups = is_concurrent.then(|| {
+                let below = (solvers - long).saturating_sub((solvers / 2 - 1).min(short));
+                iter::repeat_n(1, long).chain([below]).collect()
+            });
+            let round = Round { lp_limit, before: self.control.work(), is_concurrent };
             jobs.insert(place, self.job(Kind::Below { prefix, round }));
-            if self.run_jobs(&jobs, Wanted::AnyAnswer, below)?.is_some() {
+            if self.run_jobs(&jobs, Wanted::AnyAnswer, groups)?.is_some() {
                 break Decision::First(0);
             }
             if self.refuted.contains_key(prefix) {
@@ -250,38 +267,42 @@ impl<'a> Decider<'a> {
         DecisionJob { kind, known, board: self.board, statistics: self.statistics }
     }
 
-    /// Runs the jobs on all solvers. Stores refutations, and a completion as the witness. Returns
-    /// the number of the selected job and whether its prefix has a completion.
+    /// Runs the jobs on all solvers, and on those of the outer runs that are idle. Stores refutations,
+    /// and a completion as the witness. Returns the number of the selected job and whether its prefix
+    /// has a completion.
     ///
-    /// If `second` is given, a group of that many solvers begins with the second job, and each of
-    /// the others is on its own. Otherwise the solvers are divided among the jobs.
+    /// The groups that begin with the first jobs have these sizes, if they are given, and each further
+    /// solver is on its own. Otherwise the solvers are divided among the jobs.
     fn run_jobs(
         &mut self,
         jobs: &[DecisionJob<'_>],
         wanted: Wanted,
-        second: Option<usize>,
+        groups: Option<Vec<usize>>,
     ) -> ControlFlow<(), Option<(usize, bool)>> {
         let level = jobs.first().map_or(0, |job| job.prefix().len());
         let Self { solvers, refuted, control, observer, .. } = self;
-        let groups: Vec<_> = match second {
-            Some(second) => {
-                let (first, others) = solvers.split_at_mut(1);
-                let (group, others) = others.split_at_mut(second);
-                [first, group].into_iter().chain(others.chunks_mut(1)).collect()
+        let mut all = mem::take(*solvers);
+        all.append(&mut control.take_idle_solvers());
+        let sizes = match groups {
+            Some(sizes) => sizes.into_iter().chain(iter::repeat_n(1, all.len())).collect(),
+            // A query is for one solver.
+            None if jobs.iter().all(|job| matches!(job.kind, Kind::Query { .. })) => {
+                vec![1; all.len()]
             }
             None => {
-                let number = jobs.len().clamp(1, solvers.len());
-                let (each, larger) = (solvers.len() / number, solvers.len() % number);
-                let (larger, others) = solvers.split_at_mut(larger * (each + 1));
-                larger.chunks_mut(each + 1).chain(others.chunks_mut(each)).collect()
+                let number = jobs.len().clamp(1, all.len());
+                let (each, larger) = (all.len() / number, all.len() % number);
+                (0..number).map(|group| each + usize::from(group < larger)).collect()
             }
         };
-        let found = run_jobs(jobs, wanted, groups, control, &mut |event| {
+        let groups = groups_of(all, &sizes);
+        let (found, all) = run_jobs(jobs, wanted, groups, control, &mut |event| {
             if let Event::Refuted(prefix, refutation) = event {
                 insert(refuted, &mut **observer, prefix, refutation);
             }
             observer.report(&Progress { level, bound: None, nodes: control.nodes() })
         });
+        **solvers = all;
         if self.control.is_stopped() {
             return ControlFlow::Break(());
         }
@@ -300,6 +321,13 @@ impl<'a> Decider<'a> {
     fn forget_after(&mut self, columns: &[usize]) {
         self.refuted.retain(|prefix, _| prefix.as_slice() < columns);
     }
+}
+
+/// Divides solvers into groups of these sizes, as far as there are enough.
+fn groups_of(solvers: Solvers, sizes: &[usize]) -> Vec<Solvers> {
+    let mut solvers = solvers.into_iter();
+    let groups = sizes.iter().map(|&size| solvers.by_ref().take(size).collect());
+    groups.filter(|group: &Solvers| !group.is_empty()).collect()
 }
 
 /// Returns the refutations of prefixes that extend this one.
@@ -326,162 +354,4 @@ fn insert(
     longer.iter().for_each(|longer| drop(refuted.remove(longer)));
     refuted.insert(prefix.clone(), refutation);
     observer.refuted(&prefix, refuted);
-}
-
-/// Part of the work of a decider.
-struct DecisionJob<'a> {
-    kind: Kind<'a>,
-    /// Refutations of prefixes that extend the job's.
-    known: Refutations,
-    board: &'a Board,
-    statistics: &'a Mutex<Statistics>,
-}
-
-/// A round in which a prefix is to be settled.
-#[derive(Clone, Copy)]
-struct Round {
-    lp_limit: u64,
-    /// The total work before the round.
-    before: u64,
-    /// True if there are several solvers.
-    is_concurrent: bool,
-}
-
-/// The limit on the work of a job about longer prefixes.
-struct WorkLimit<'a> {
-    round: Round,
-    task: Task<'a>,
-    /// The total work when the job began.
-    start: u64,
-    /// The number of solvers of the job.
-    solvers: u64,
-}
-
-impl WorkLimit<'_> {
-    /// Returns whether the job, whose control has counted `work` in all, has done, on average per
-    /// solver, as much work as the LP limit of the round and as all other jobs of the round so far.
-    /// In a concurrent round, where those go on, it has to do twice as much as they have.
-    fn is_reached(&self, work: u64) -> bool {
-        let Round { lp_limit, before, is_concurrent } = self.round;
-        let own = work - self.start;
-        let others = (self.task.total_work() - before).saturating_sub(own);
-        let factor = if is_concurrent { 2 } else { 1 };
-        own >= self.solvers * lp_limit.max(factor * others)
-    }
-}
-
-/// The kind of a job.
-#[derive(Clone, Copy)]
-enum Kind<'a> {
-    /// A query. `settling` is the LP limit of the round if its prefix is being settled.
-    Query { query: PrefixQuery<'a>, settling: Option<u64> },
-    /// Queries about longer prefixes in a round.
-    Below { prefix: &'a [usize], round: Round },
-    /// Queries about a prefix and longer ones, until the prefix is decided.
-    Decide { prefix: &'a [usize] },
-}
-
-impl<'a> Kind<'a> {
-    const fn query(query: PrefixQuery<'a>) -> Self {
-        Self::Query { query, settling: None }
-    }
-
-    const fn first_query(prefix: &'a [usize], lp_limit: u64) -> Self {
-        Self::query(PrefixQuery { prefix, lp_limit, attempt: 0 })
-    }
-}
-
-impl Job for DecisionJob<'_> {
-    fn prefix(&self) -> &[usize] {
-        match self.kind {
-            Kind::Query { query, .. } => query.prefix,
-            Kind::Below { prefix, .. } | Kind::Decide { prefix } => prefix,
-        }
-    }
-
-    fn run(
-        &self,
-        solvers: &mut [Box<dyn QuerySolver>],
-        task: Task<'_>,
-        refuted: &mut dyn FnMut(Vec<usize>, Refutation),
-    ) -> QueryOutcome {
-        match self.kind {
-            Kind::Query { query, settling } => {
-                let outcome = solvers[0].solve(&query, task);
-                if let Some(lp_limit) = settling
-                    && matches!(outcome, QueryOutcome::Refuted(_) | QueryOutcome::Completed(_))
-                {
-                    lock(self.statistics).lp_limits.insert(query.prefix.len(), lp_limit);
-                }
-                outcome
-            }
-            Kind::Below { prefix, round } => {
-                let start = task.total_work();
-                let work_limit = WorkLimit { round, task, start, solvers: solvers.len() as u64 };
-                let lp_limit = self.board.lp_limits().query.max(round.lp_limit / 32);
-                self.decide(solvers, task, refuted, |decider| {
-                    decider.decide_below(prefix, lp_limit, &work_limit)
-                })
-            }
-            Kind::Decide { prefix } => {
-                self.decide(solvers, task, refuted, |decider| decider.decide_one(prefix))
-            }
-        }
-    }
-}
-
-impl DecisionJob<'_> {
-    /// Decides the prefix of the job with these solvers.
-    fn decide(
-        &self,
-        solvers: &mut [Box<dyn QuerySolver>],
-        task: Task<'_>,
-        refuted: &mut dyn FnMut(Vec<usize>, Refutation),
-        decide: impl FnOnce(&mut Decider<'_>) -> ControlFlow<(), Decision>,
-    ) -> QueryOutcome {
-        let control = Control::within(task);
-        let mut observer = JobObserver { prefix: self.prefix(), refuted };
-        let mut decider = Decider {
-            board: self.board,
-            solvers,
-            refuted: self.known.clone(),
-            witness: None,
-            control: &control,
-            statistics: self.statistics,
-            observer: &mut observer,
-        };
-        match decide(&mut decider) {
-            ControlFlow::Break(()) => QueryOutcome::Stopped,
-            ControlFlow::Continue(Decision::Open) => QueryOutcome::GivenUp,
-            ControlFlow::Continue(Decision::First(_)) => {
-                decider.witness.map_or(QueryOutcome::GivenUp, QueryOutcome::Completed)
-            }
-            ControlFlow::Continue(Decision::Refuted) => {
-                let refutation = decider.refuted.remove(self.prefix());
-                refutation.map_or(QueryOutcome::GivenUp, QueryOutcome::Refuted)
-            }
-        }
-    }
-}
-
-/// The observer of a job: passes the refutations of longer prefixes on.
-struct JobObserver<'a> {
-    prefix: &'a [usize],
-    refuted: &'a mut dyn FnMut(Vec<usize>, Refutation),
-}
-
-impl Observer for JobObserver<'_> {
-    fn refuted(&mut self, prefix: &[usize], all: &Refutations) {
-        // That of its own prefix is the outcome of the job.
-        if prefix != self.prefix
-            && let Some(refutation) = all.get(prefix)
-        {
-            (self.refuted)(prefix.to_vec(), refutation.clone());
-        }
-    }
-
-    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-        // The control of the job is stopped with the decider that it is for.
-        ControlFlow::Continue(())
-    }
 }

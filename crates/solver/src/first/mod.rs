@@ -6,7 +6,9 @@
 //! | `lexicographic.rs` | the order of the queries, and the first solution derived from their answers |
 //! | `board.rs` | the board that is to be completed, and the limits of queries about it |
 //! | `decider.rs` | a prefix decided by queries about it and about longer ones |
-//! | `concurrent_queries.rs` | concurrent jobs: queries, or series of them |
+//! | `decision_job.rs` | the jobs of a decider: queries, or series of them |
+//! | `concurrent_queries.rs` | concurrent jobs and their solvers |
+//! | `schedule.rs` | the order in which solvers begin jobs and help with others |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
 //! | `dive.rs` | randomized searches for a completion with restarts |
 //! | `marginals.rs` | the distribution of greatest entropy of the queens of a completion |
@@ -48,6 +50,7 @@ mod board;
 mod components;
 mod concurrent_queries;
 mod decider;
+mod decision_job;
 mod dive;
 mod dual_bound;
 mod knapsack;
@@ -64,6 +67,7 @@ mod refuted_positions;
 mod relaxation;
 mod residual;
 pub mod resume;
+mod schedule;
 mod sizes;
 #[cfg(test)]
 mod tests;

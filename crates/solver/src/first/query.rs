@@ -150,11 +150,13 @@ struct CompletionSearch<'c, W: Width> {
     noise: f64,
     /// True to branch on the first open row instead of the smallest line.
     in_order: bool,
+    /// True to give up after the dives.
+    only_dives: bool,
 }
 
 impl<W: Width> QuerySolver for LocalSolver<W> {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
-        let PrefixQuery { prefix, lp_limit, attempt } = *query;
+        let PrefixQuery { prefix, lp_limit, attempt, only_dives } = *query;
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
             State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
@@ -200,6 +202,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             random: Rng::with_seed(attempt),
             noise,
             in_order: self.n.is_multiple_of(2),
+            only_dives,
         };
         if let Some(refutation) = search.prove_again(&board) {
             return QueryOutcome::Refuted(refutation);
@@ -379,6 +382,10 @@ impl<W: Width> CompletionSearch<'_, W> {
             self.left.search_long(lp_limits);
         }
         let diving = std::mem::take(&mut self.left.diving);
+        if self.only_dives {
+            let found = self.dive(&board, diving, &lp_values);
+            return found.map_or(QueryOutcome::GivenUp, QueryOutcome::Completed);
+        }
         let searching = std::mem::take(&mut self.left.searching);
         // A small tree is searched before the dives.
         let first = searching.min(diving.saturating_mul(params::NODES_PER_DIVE_NODE));

@@ -250,8 +250,12 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
         }
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
-            let query =
-                PrefixQuery { prefix: &prefix, lp_limit: u64::MAX, attempt: random.u64(0..3) };
+            let query = PrefixQuery {
+                prefix: &prefix,
+                lp_limit: u64::MAX,
+                attempt: random.u64(0..3),
+                only_dives: false,
+            };
             match solver.solve(&query, Task::alone(&control)) {
                 QueryOutcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");

@@ -124,7 +124,7 @@ impl QuerySolver for RemoteQuerySolver {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
-        let PrefixQuery { prefix, lp_limit: programmes, attempt } = *query;
+        let PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives: _ } = *query;
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }

@@ -12,7 +12,8 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
     let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
     let outcome = |query: &CompletionQuery| {
         let control = Control::default();
-        let question = PrefixQuery { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
+        let question =
+            PrefixQuery { prefix: &query.prefix, lp_limit: 100, attempt: 0, only_dives: false };
         query_solver(query.n, &[], &[]).solve(&question, Task::alone(&control))
     };
     let (completed, refuted) = (outcome(&open), outcome(&closed));

@@ -1,0 +1,182 @@
+//! The jobs of a decider: queries, and series of them about longer prefixes.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use super::board::Board;
+use super::concurrent_queries::{Control, Job, PrefixQuery, Solvers, Task};
+use super::decider::{Decider, Decision, Observer, Statistics, lock};
+use super::lexicographic::Refutations;
+use super::query::QueryOutcome;
+use crate::progress::Progress;
+use nqueens_proof::first::Refutation;
+
+/// Part of the work of a decider.
+pub(super) struct DecisionJob<'a> {
+    pub(super) kind: Kind<'a>,
+    /// Refutations of prefixes that extend the job's.
+    pub(super) known: Refutations,
+    pub(super) board: &'a Board,
+    pub(super) statistics: &'a Mutex<Statistics>,
+}
+
+/// A round in which a prefix is to be settled.
+#[derive(Clone, Copy)]
+pub(super) struct Round {
+    pub(super) lp_limit: u64,
+    /// The total work before the round.
+    pub(super) before: u64,
+    /// True if there are several solvers.
+    pub(super) is_concurrent: bool,
+}
+
+/// The limit on the work of a job about longer prefixes.
+pub(super) struct WorkLimit<'a> {
+    round: Round,
+    task: Task<'a>,
+    /// The total work when the job began.
+    start: u64,
+    /// The number of solvers of the job.
+    solvers: u64,
+}
+
+impl WorkLimit<'_> {
+    /// Returns whether the job, whose control has counted `work` in all, has done, on average per
+    /// solver, as much work as the LP limit of the round and as all other jobs of the round so far.
+    /// In a concurrent round, where those go on, it has to do twice as much as they have.
+    pub(super) fn is_reached(&self, work: u64) -> bool {
+        let Round { lp_limit, before, is_concurrent } = self.round;
+        let own = work - self.start;
+        let others = (self.task.total_work() - before).saturating_sub(own);
+        let factor = if is_concurrent { 2 } else { 1 };
+        own >= self.solvers * lp_limit.max(factor * others)
+    }
+}
+
+/// The kind of a job.
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'a> {
+    /// A query. `settling` is the LP limit of the round if its prefix is being settled.
+    Query { query: PrefixQuery<'a>, settling: Option<u64> },
+    /// Queries about longer prefixes in a round.
+    Below { prefix: &'a [usize], round: Round },
+    /// Queries about a prefix and longer ones, until the prefix is decided.
+    Decide { prefix: &'a [usize] },
+}
+
+impl<'a> Kind<'a> {
+    pub(super) const fn query(query: PrefixQuery<'a>) -> Self {
+        Self::Query { query, settling: None }
+    }
+
+    pub(super) const fn first_query(prefix: &'a [usize], lp_limit: u64) -> Self {
+        Self::query(PrefixQuery { prefix, lp_limit, attempt: 0, only_dives: false })
+    }
+}
+
+impl Job for DecisionJob<'_> {
+    fn prefix(&self) -> &[usize] {
+        match self.kind {
+            Kind::Query { query, .. } => query.prefix,
+            Kind::Below { prefix, .. } | Kind::Decide { prefix } => prefix,
+        }
+    }
+
+    fn run(
+        &self,
+        solvers: &mut Solvers,
+        task: Task<'_>,
+        refuted: &mut dyn FnMut(Vec<usize>, Refutation),
+    ) -> QueryOutcome {
+        match self.kind {
+            Kind::Query { query, settling } => {
+                let outcome = solvers[0].solve(&query, task);
+                if let Some(lp_limit) = settling
+                    && matches!(outcome, QueryOutcome::Refuted(_) | QueryOutcome::Completed(_))
+                {
+                    lock(self.statistics).lp_limits.insert(query.prefix.len(), lp_limit);
+                }
+                outcome
+            }
+            Kind::Below { prefix, round } => {
+                let start = task.total_work();
+                let work_limit = WorkLimit { round, task, start, solvers: solvers.len() as u64 };
+                let lp_limit = self.board.lp_limits().query.max(round.lp_limit / 32);
+                self.decide(solvers, task, refuted, |decider| {
+                    decider.decide_below(prefix, lp_limit, &work_limit)
+                })
+            }
+            Kind::Decide { prefix } => {
+                self.decide(solvers, task, refuted, |decider| decider.decide_one(prefix))
+            }
+        }
+    }
+
+    fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
+        if self.board.n.is_multiple_of(2) {
+            return None;
+        }
+        let (prefix, lp_limit) = match self.kind {
+            Kind::Query { query, settling: None } => (query.prefix, query.lp_limit),
+            Kind::Decide { prefix } => (prefix, self.board.lp_limits().query),
+            Kind::Query { .. } | Kind::Below { .. } => return None,
+        };
+        Some(PrefixQuery { prefix, lp_limit, attempt: helper, only_dives: true })
+    }
+}
+
+impl DecisionJob<'_> {
+    /// Decides the prefix of the job with these solvers.
+    fn decide(
+        &self,
+        solvers: &mut Solvers,
+        task: Task<'_>,
+        refuted: &mut dyn FnMut(Vec<usize>, Refutation),
+        decide: impl FnOnce(&mut Decider<'_>) -> ControlFlow<(), Decision>,
+    ) -> QueryOutcome {
+        let control = Control::within(task);
+        let mut observer = JobObserver { prefix: self.prefix(), refuted };
+        let mut decider = Decider {
+            board: self.board,
+            solvers,
+            refuted: self.known.clone(),
+            witness: None,
+            control: &control,
+            statistics: self.statistics,
+            observer: &mut observer,
+        };
+        match decide(&mut decider) {
+            ControlFlow::Break(()) => QueryOutcome::Stopped,
+            ControlFlow::Continue(Decision::Open) => QueryOutcome::GivenUp,
+            ControlFlow::Continue(Decision::First(_)) => {
+                decider.witness.map_or(QueryOutcome::GivenUp, QueryOutcome::Completed)
+            }
+            ControlFlow::Continue(Decision::Refuted) => {
+                let refutation = decider.refuted.remove(self.prefix());
+                refutation.map_or(QueryOutcome::GivenUp, QueryOutcome::Refuted)
+            }
+        }
+    }
+}
+
+/// The observer of a job: passes the refutations of longer prefixes on.
+struct JobObserver<'a> {
+    prefix: &'a [usize],
+    refuted: &'a mut dyn FnMut(Vec<usize>, Refutation),
+}
+
+impl Observer for JobObserver<'_> {
+    fn refuted(&mut self, prefix: &[usize], all: &Refutations) {
+        // That of its own prefix is the outcome of the job.
+        if prefix != self.prefix
+            && let Some(refutation) = all.get(prefix)
+        {
+            (self.refuted)(prefix.to_vec(), refutation.clone());
+        }
+    }
+
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+        // The control of the job is stopped with the decider that it is for.
+        ControlFlow::Continue(())
+    }
+}
