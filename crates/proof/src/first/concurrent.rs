@@ -1,6 +1,6 @@
 //! Concurrent checks of the refutations of a certificate.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,10 @@ const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that the trees in `reader` are the refutations, in order, of all prefixes before the
 /// solution. Returns the work as stated in certificates, at most `limit`.
+///
+/// # Errors
+/// Returns the error of the first tree that proves nothing, as a check by one thread does, or an
+/// error if the meter ends the check.
 pub(super) fn check_concurrently(
     n: usize,
     solution: Option<&[usize]>,
@@ -23,39 +27,51 @@ pub(super) fn check_concurrently(
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<u64, ProofError> {
+    let meter_of_part = meter.of_part();
     let mut refutations = Vec::new();
+    // Reading the trees twice does not count as work.
+    let mut reading = meter_of_part(meter.operations());
+    let mut ended = Ok(());
     for prefix in smaller_prefixes(n, solution)? {
         meter.add(100 * prefix.len() as u64)?;
         if is_free(n, &prefix) {
             let rest = reader.rest();
-            skip_tree(&mut reader, n, 0, |operations| meter.add(operations))?;
+            ended = skip_tree(&mut reader, n, 0, |operations| reading.add(operations));
+            if ended.is_err() {
+                // The check of this tree ends with the same error or an earlier one.
+                refutations.push((prefix, rest));
+                break;
+            }
             refutations.push((prefix, &rest[..rest.len() - reader.rest().len()]));
         }
     }
-    if !reader.is_empty() {
-        return Err(TOO_LONG);
+    if ended.is_ok() && !reader.is_empty() {
+        ended = Err(TOO_LONG);
     }
-    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (spent, meter_of_part) = (AtomicU64::new(meter.operations()), meter.of_part());
+    // Trees from the number `end` on need not be checked.
+    let (next, end) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    let spent = AtomicU64::new(meter.operations());
+    let mut checks = vec![None; refutations.len()];
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        let mut work = Ok(0);
         for _ in 0..threads.min(refutations.len()) {
-            let (refutations, next, stopped) = (&refutations, &next, &stopped);
+            let (refutations, next, end) = (&refutations, &next, &end);
             let (spent, meter_of_part, sender) = (&spent, &meter_of_part, sender.clone());
             scope.spawn(move || {
-                let is_stopped = || stopped.load(Ordering::Relaxed);
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
+                    let is_stopped = || number >= end.load(Ordering::Relaxed);
                     let Some((prefix, tree)) = refutations.get(number).filter(|_| !is_stopped())
                     else {
                         return;
                     };
                     let before = spent.load(Ordering::Relaxed);
                     let mut own = meter_of_part(before).stopped_by(&is_stopped);
-                    let checked = check_tree(n, prefix, tree, limit, &mut own);
-                    let operations = own.operations() - before;
-                    if sender.send(checked.map(|work| (work, operations))).is_err() {
+                    let check = check_tree(n, prefix, tree, limit, &mut own);
+                    if check.0.is_err() {
+                        end.fetch_min(number + 1, Ordering::Relaxed);
+                    }
+                    if sender.send((number, check, own.operations() - before)).is_err() {
                         return;
                     }
                 }
@@ -63,25 +79,30 @@ pub(super) fn check_concurrently(
         }
         drop(sender);
         loop {
-            let (more, operations) = match receiver.recv_timeout(INTERVAL) {
-                Ok(Ok(checked)) => checked,
-                Ok(Err(error)) => {
-                    // Checks that were stopped fail too, after the reason.
-                    work = work.and(Err(error));
-                    stopped.store(true, Ordering::Relaxed);
-                    continue;
+            let more = match receiver.recv_timeout(INTERVAL) {
+                Ok((number, check, operations)) => {
+                    checks[number] = Some(check);
+                    operations
                 }
-                Err(RecvTimeoutError::Timeout) => (0, 0),
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => 0,
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
-            work = work.and_then(|work: u64| {
-                meter.ask(operations)?;
-                spent.store(meter.operations(), Ordering::Relaxed);
-                let work = work.saturating_add(more);
-                if work > limit { Err(ProofError::TooMuchWork(limit)) } else { Ok(work) }
-            });
-            stopped.fetch_or(work.is_err(), Ordering::Relaxed);
+            if let Err(error) = meter.ask(more) {
+                end.store(0, Ordering::Relaxed);
+                break Err(error);
+            }
+            spent.store(meter.operations(), Ordering::Relaxed);
         }
-        work
-    })
+    })?;
+    let mut work: u64 = 0;
+    for check in checks {
+        // Before a tree that was not checked there is one with an error.
+        let (checked, more) = check.unwrap_or((Err(ProofError::Stopped), 0));
+        work = work.saturating_add(more);
+        if work > limit {
+            return Err(ProofError::TooMuchWork(limit));
+        }
+        checked?;
+    }
+    ended.map(|()| work)
 }

@@ -187,22 +187,25 @@ pub fn check_refutation_within(
     if n == 0 || prefix.len() > n || prefix.iter().any(|&column| column >= n) {
         return Err(ProofError::Refused("its queens are not on the board".into()));
     }
-    check_tree(n, prefix, refutation.as_bytes(), limit, meter)
+    let (checked, work) = check_tree(n, prefix, refutation.as_bytes(), limit, meter);
+    checked.map(|()| work)
 }
 
-/// Checks one tree like [`check_refutation_within`], for queens on the board.
+/// Checks one tree like [`check_refutation_within`], for queens on the board. Also returns the work
+/// that was done if the tree refutes nothing.
 fn check_tree(
     n: usize,
     prefix: &[usize],
     tree: &[u8],
     limit: u64,
     meter: &mut Meter<'_>,
-) -> Result<u64, ProofError> {
+) -> (Result<(), ProofError>, u64) {
     let reader = Reader::new(tree);
     let mut unobserved = ();
     let mut checker = Checker::new(n, reader, limit, meter, &mut unobserved);
-    checker.refute_prefix(prefix)?;
-    if checker.is_at_end() { Ok(checker.work()) } else { Err(TOO_LONG) }
+    let checked = checker.refute_prefix(prefix);
+    let checked = checked.and_then(|()| if checker.is_at_end() { Ok(()) } else { Err(TOO_LONG) });
+    (checked, checker.work())
 }
 
 /// Reads the solution that a proof claims.

@@ -13,8 +13,8 @@ pub(super) const MAX_GREEDY_ATTEMPTS: usize = 4;
 // For `schedule.rs`:
 
 /// Number of jobs that are begun after one that is not done yet, before it is helped with. Measured
-/// with two solvers, with helpers and without them, in s: n = 79 1.3, 1.4; 85 1.9, 2.3; 91 3.8, 7.6;
-/// 93 7.8, 7.8; 97 8.5, 8.4; 101 9.4, 10.4; 103 5.6, 5.8.
+/// with two solvers, with helpers and without them, in s: n = 79 1.3, 1.3; 85 1.9, 2.3; 91 3.8, 7.5;
+/// 93 7.8, 8.3; 97 8.5, 8.7; 101 9.4, 11.8; 103 5.6, 6.0.
 pub(super) const MOST_JOBS_AHEAD: usize = 8;
 
 /// Maximum number of times that a job is helped with.
