@@ -63,6 +63,9 @@ pub(super) struct Decider<'a> {
     pub(super) board: &'a Board,
     /// One solver per thread, at least one.
     pub(super) solvers: &'a mut Solvers,
+    /// True if the solvers are threads of this process. Remote solvers share the workers, where more
+    /// queries take the time of others.
+    pub(super) is_local: bool,
     pub(super) refuted: Refutations,
     /// The earliest known solution.
     pub(super) witness: Option<Vec<usize>>,
@@ -87,7 +90,8 @@ impl<'a> Decider<'a> {
         let lp_limit = self.board.lp_limits().greedy;
         let attempts = 0..self.solvers.len().min(params::MAX_GREEDY_ATTEMPTS) as u64;
         // On boards of odd size, dives find nearly all completions.
-        let only_dives = |attempt| attempt > 0 && !self.board.n.is_multiple_of(2);
+        let is_odd = !self.board.n.is_multiple_of(2);
+        let only_dives = |attempt| attempt > 0 && is_odd && self.is_local;
         let query = |attempt| {
             let only_dives = only_dives(attempt);
             Kind::query(PrefixQuery { prefix, lp_limit, attempt, only_dives })
@@ -208,7 +212,7 @@ impl<'a> Decider<'a> {
             let solvers = self.solvers.len();
             let is_concurrent = solvers > 1;
             let mut jobs = vec![query(lp_limit)];
-            if is_concurrent && self.board.n.is_multiple_of(2) {
+            if is_concurrent && self.is_local && self.board.n.is_multiple_of(2) {
                 jobs.push(query(4 * lp_limit));
             }
             let long = jobs.len();
@@ -264,7 +268,8 @@ impl<'a> Decider<'a> {
                 longer.map(|(prefix, refutation)| (prefix.clone(), refutation.clone())).collect()
             }
         };
-        DecisionJob { kind, known, board: self.board, statistics: self.statistics }
+        let Self { board, statistics, is_local, .. } = *self;
+        DecisionJob { kind, known, board, statistics, is_local }
     }
 
     /// Runs the jobs on all solvers, and on those of the outer runs that are idle. Stores refutations,

@@ -18,6 +18,8 @@ pub(super) struct DecisionJob<'a> {
     pub(super) known: Refutations,
     pub(super) board: &'a Board,
     pub(super) statistics: &'a Mutex<Statistics>,
+    /// As for the decider.
+    pub(super) is_local: bool,
 }
 
 /// A round in which a prefix is to be settled.
@@ -113,7 +115,7 @@ impl Job for DecisionJob<'_> {
     }
 
     fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
-        if self.board.n.is_multiple_of(2) {
+        if self.board.n.is_multiple_of(2) || !self.is_local {
             return None;
         }
         let (prefix, lp_limit) = match self.kind {
@@ -143,6 +145,7 @@ impl DecisionJob<'_> {
             witness: None,
             control: &control,
             statistics: self.statistics,
+            is_local: self.is_local,
             observer: &mut observer,
         };
         match decide(&mut decider) {

@@ -103,18 +103,31 @@ pub fn first_solution(
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     let solvers = query_solvers(options.threads.max(1), n, &options.placed, &options.blocked);
-    first_solution_with(n, options, solvers, sink, keep)
+    search(n, options, solvers, true, sink, keep)
 }
 
-/// Like [`first_solution`], but with the given query solvers, which run concurrently. Their answers
-/// are trusted: a caller with remote solvers has to validate the answers first.
+/// Like [`first_solution`], but with the given query solvers, which run concurrently and may share the
+/// same workers. Their answers are trusted: a caller with remote solvers has to validate the answers
+/// first.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`], or `solvers` is empty.
 pub fn first_solution_with(
     n: usize,
     options: Options,
+    solvers: Vec<Box<dyn QuerySolver>>,
+    sink: &mut dyn ProgressSink,
+    keep: &mut dyn FnMut(&Refutations),
+) -> Found {
+    search(n, options, solvers, false, sink, keep)
+}
+
+/// Like [`first_solution_with`]. `is_local` is set for solvers in this process.
+fn search(
+    n: usize,
+    options: Options,
     mut solvers: Vec<Box<dyn QuerySolver>>,
+    is_local: bool,
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
@@ -126,6 +139,7 @@ pub fn first_solution_with(
     let mut decider = Decider {
         board: &board,
         solvers: &mut solvers,
+        is_local,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: &control,
