@@ -231,15 +231,8 @@ pub(super) struct CpuArgs {
     /// scalar, avx2, avx512, generic, sets, sets-avx2 or sets-avx512.
     #[arg(long, default_value = "auto", value_parser = or_auto::<KernelKind>)]
     kernel: OrAuto<KernelKind>,
-    /// The number of threads (default: one per core).
-    #[arg(
-        short = 'j',
-        long,
-        value_name = "T",
-        value_parser = threads,
-        allow_negative_numbers = true
-    )]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadsArg,
 }
 
 impl CpuArgs {
@@ -247,7 +240,7 @@ impl CpuArgs {
     pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
         CountOptions {
             kernel: self.kernel.0,
-            threads: self.threads,
+            threads: self.threads.given(),
             devices,
             ..CountOptions::default()
         }
@@ -279,6 +272,32 @@ pub(super) struct OrAuto<T>(pub(super) Option<T>);
 /// Parses the name of a choice, or auto.
 pub(super) fn or_auto<T: FromStr>(text: &str) -> Result<OrAuto<T>, T::Err> {
     Ok(OrAuto(if text == "auto" { None } else { Some(text.parse()?) }))
+}
+
+/// The flag `--threads`.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(super) struct ThreadsArg {
+    /// The number of threads (default: one per core).
+    #[arg(
+        short = 'j',
+        long,
+        value_name = "T",
+        value_parser = threads,
+        allow_negative_numbers = true
+    )]
+    threads: Option<NonZeroUsize>,
+}
+
+impl ThreadsArg {
+    /// Returns the given number.
+    pub(super) const fn given(self) -> Option<NonZeroUsize> {
+        self.threads
+    }
+
+    /// Returns the given number, or that of cores.
+    pub(super) fn or_cores(self) -> usize {
+        self.threads.map_or_else(cores, NonZeroUsize::get)
+    }
 }
 
 /// Returns the number of cores that this process may use.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use file::{BenchFile, ContestantResult, Machine};
 
-use super::args::{DeviceArgs, OrAuto, board_size, or_auto, threads};
+use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, or_auto};
 use super::chart::{Bar, ChartArgs, svg};
 use super::interrupt::Interrupt;
 use super::progress::{STEPS, progress_bar};
@@ -44,9 +44,8 @@ pub(super) struct Args {
     kernel: Vec<OrAuto<KernelKind>>,
     #[command(flatten)]
     device: DeviceArgs,
-    /// The number of threads (default: one per core).
-    #[arg(short = 'j', long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadsArg,
     /// The number of timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
     rounds: NonZeroUsize,
@@ -118,8 +117,9 @@ fn contestants(args: &Args, devices: Vec<Device>) -> Result<Vec<Contestant<'stat
         KernelKind::Textbook => smaller_for_textbook(args.n),
         _ => args.n,
     };
-    let on_cpu =
-        kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
+    let on_cpu = kernels
+        .into_iter()
+        .map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads.given()));
     let mut contestants = on_cpu.collect::<Result<Vec<_>, _>>()?;
     contestants.extend(device_contestants(args, devices)?);
     Ok(contestants)

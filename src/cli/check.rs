@@ -1,14 +1,13 @@
 //! `nqueens check`.
 
 use std::io::{self, IsTerminal as _};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::answer_text::AnswerText;
-use super::args::{cores, threads};
+use super::args::ThreadsArg;
 use super::max_work::{self, MaxWork};
 use super::picture_args::{PictureArgs, PictureFiles};
 use super::solution_output::refused;
@@ -20,26 +19,22 @@ use crate::proof::{self, LARGEST_FILE, ProvedStatement};
 use crate::render::{Look, Picture};
 use crate::report::{counted, duration};
 
+const THREADS_HELP: &str = "The number of threads that check a certificate of nqueens first \
+     (default: one per core). Those of nqueens beautiful are checked by one";
+
 /// Check a certificate that nqueens first or beautiful has written.
 ///
 /// The answer is proved again, in exact integers, by code that shares only the definition of the
 /// board with the solvers.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("threads", |flag| flag.help(THREADS_HELP)))]
 pub(super) struct Args {
     /// The certificate file.
     file: PathBuf,
     #[command(flatten)]
     max_work: MaxWork,
-    /// The number of threads that check a certificate of nqueens first (default: one per core).
-    /// Those of nqueens beautiful are checked by one.
-    #[arg(
-        short = 'j',
-        long,
-        value_name = "T",
-        value_parser = threads,
-        allow_negative_numbers = true
-    )]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadsArg,
     /// Translate the certificate for the checker VeriPB. OUT.opb says that a better solution
     /// exists, and OUT.pbp proves that there is none; OUT.sat.opb and OUT.sat.pbp show that the
     /// answer is a solution. If OUT ends in .gz, the files are compressed (8.gz: 8.opb.gz).
@@ -93,9 +88,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     // Certificates are for boards that a PNG has room for.
     let pictures = args.pictures.begin(1, 1)?;
     let began = Instant::now();
-    let threads = args.threads.map_or_else(cores, NonZeroUsize::get);
-    let proved = proof::check_with_threads(&certificate, threads, &mut args.max_work.meter())
-        .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
+    let proved = proof::check_with_threads(
+        &certificate,
+        args.threads.or_cores(),
+        &mut args.max_work.meter(),
+    )
+    .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
     let translated = translate(args, &certificate, &proved)?;
     print(&if args.json {

@@ -12,7 +12,7 @@ const OPERATIONS: u64 = 1000;
 /// Operations between two calls of the function that may stop a check: about a millisecond.
 const ASK_EVERY: u64 = 1_000_000;
 
-/// The step limit of [`check`](super::check): about ten minutes. The certificate of the first solution
+/// The step limit of [`check`](super::check): at most about ten minutes. The certificate of the first solution
 /// for n = 89 takes 26 times as many steps.
 pub const MOST_WORK: u64 = 500_000_000;
 

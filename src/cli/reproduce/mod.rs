@@ -7,7 +7,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use self::computation::Abort;
 use self::row::{Row, Verdict, Widths};
 use self::source::{Source, Table};
-use super::args::threads;
+use super::args::ThreadsArg;
 use super::bench::aligned;
 use super::interrupt::Interrupt;
 use super::terminal::Terminal;
@@ -34,15 +33,8 @@ pub(super) struct Args {
     /// Compare only what takes less than half a minute on two cores.
     #[arg(long)]
     quick: bool,
-    /// The number of threads (default: one per core).
-    #[arg(
-        short = 'j',
-        long,
-        value_name = "T",
-        value_parser = threads,
-        allow_negative_numbers = true
-    )]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadsArg,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -174,7 +166,7 @@ fn compare(args: &Args, tables: Vec<Table>) -> Result<(Vec<ReportTable>, Option<
             let ours = if interrupt.is_raised() {
                 Err(Abort::Interrupted)
             } else {
-                of.computation.run(of.n, args.threads, &mut terminal)
+                of.computation.run(of.n, args.threads.given(), &mut terminal)
             };
             terminal.finish();
             match ours {

@@ -7,7 +7,7 @@ use super::*;
 use crate::board::Piece;
 
 fn args() -> Args {
-    Args { source: None, quick: true, threads: None, json: true, quiet: true }
+    Args { source: None, quick: true, threads: ThreadsArg::default(), json: true, quiet: true }
 }
 
 /// Compares the number of solutions of 8 queens with each of these values.

@@ -90,10 +90,9 @@ impl<'a> Decider<'a> {
         let lp_limit = self.board.lp_limits().greedy;
         let attempts = 0..self.solvers.len().min(params::MAX_GREEDY_ATTEMPTS) as u64;
         // On boards of odd size, dives find nearly all completions.
-        let is_odd = !self.board.n.is_multiple_of(2);
-        let only_dives = |attempt| attempt > 0 && is_odd && self.is_local;
+        let are_dives_enough = self.is_local && !self.board.n.is_multiple_of(2);
         let query = |attempt| {
-            let only_dives = only_dives(attempt);
+            let only_dives = attempt > 0 && are_dives_enough;
             Kind::query(PrefixQuery { prefix, lp_limit, attempt, only_dives })
         };
         let jobs: Vec<_> = attempts.map(|attempt| self.job(query(attempt))).collect();

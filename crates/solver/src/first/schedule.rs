@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::params;
 
-/// What a group of solvers does next.
+/// The next step of a group of solvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It begins this job.

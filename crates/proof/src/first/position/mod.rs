@@ -51,7 +51,7 @@ struct Line {
     candidates: u128,
     /// The number of candidates.
     count: usize,
-    /// Whether a queen stands on it.
+    /// True if a queen stands on it.
     taken: bool,
 }
 
