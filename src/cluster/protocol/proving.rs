@@ -29,6 +29,8 @@ pub struct CompletionQuery {
     pub prefix: Vec<usize>,
     /// The maximum number of linear relaxations (LPs) to solve.
     pub programmes: u64,
+    /// The maximum number of nodes of a long search.
+    pub search_nodes: u64,
     /// The number of the search order: 0 for the usual one, any other number for a different one.
     pub attempt: u64,
 }
@@ -116,8 +118,8 @@ fn from_zero(columns: &[u32], largest: usize) -> Result<Vec<usize>, Malformed> {
 
 impl From<&CompletionQuery> for v1::CompletionQuery {
     fn from(query: &CompletionQuery) -> Self {
-        let CompletionQuery { n, prefix, programmes, attempt } = query;
-        Self { n: *n as u32, columns: from_one(prefix), programmes: *programmes, attempt: *attempt }
+        let CompletionQuery { n, ref prefix, programmes, search_nodes, attempt } = *query;
+        Self { n: n as u32, columns: from_one(prefix), programmes, search_nodes, attempt }
     }
 }
 
@@ -134,7 +136,13 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         if !on_board || first_attack(Piece::Queen, n, &squares).is_some() {
             return Err(Malformed::Range("a column"));
         }
-        Ok(Self { n, prefix, programmes: query.programmes, attempt: query.attempt })
+        let v1::CompletionQuery { programmes, attempt, .. } = *query;
+        let search_nodes = match query.search_nodes {
+            0 if programmes < 32 => 0,
+            0 => programmes.saturating_mul(10_000),
+            nodes => nodes,
+        };
+        Ok(Self { n, prefix, programmes, search_nodes, attempt })
     }
 }
 
@@ -294,8 +302,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_query_of_an_earlier_coordinator_has_its_search_limit() {
+        let search_nodes = |programmes| {
+            let sent = v1::CompletionQuery { n: 8, programmes, ..Default::default() };
+            CompletionQuery::try_from(&sent).map(|query| query.search_nodes)
+        };
+        assert_eq!([31, 32, u64::MAX].map(search_nodes), [Ok(0), Ok(320_000), Ok(u64::MAX)]);
+    }
+
+    #[test]
     fn queries_and_answers_round_trip_through_messages() {
-        let query = CompletionQuery { n: 8, prefix: vec![0, 4, 7], programmes: 15, attempt: 3 };
+        let query = CompletionQuery {
+            n: 8,
+            prefix: vec![0, 4, 7],
+            programmes: 15,
+            search_nodes: 9,
+            attempt: 3,
+        };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [
             TaskOutcome::Refuted(Refutation::search()),
@@ -318,7 +341,7 @@ mod tests {
         for (n, columns) in
             [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])]
         {
-            let query = v1::CompletionQuery { n, columns, programmes: 1, attempt: 0 };
+            let query = v1::CompletionQuery { n, columns, programmes: 1, ..Default::default() };
             assert!(CompletionQuery::try_from(&query).is_err(), "{query:?}");
         }
     }

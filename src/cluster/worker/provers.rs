@@ -261,12 +261,13 @@ impl Solvers {
     }
 
     fn complete(&mut self, query: &CompletionQuery, control: &Control<'_>) -> QueryOutcome {
-        let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
+        let CompletionQuery { n, ref prefix, programmes, search_nodes, attempt } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[], &[]))),
         };
-        let query = PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives: false };
+        let query =
+            PrefixQuery { prefix, lp_limit: programmes, search_nodes, attempt, only_dives: false };
         let outcome = solver.solve(&query, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
@@ -296,6 +297,7 @@ mod tests {
             n,
             prefix: prefix.to_vec(),
             programmes,
+            search_nodes: 0,
             attempt: 0,
         })
     }

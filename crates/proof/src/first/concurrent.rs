@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::refutation::skip_tree;
-use super::{TOO_LONG, check_tree, is_free, smaller_prefixes};
+use super::{CheckedRefutations, TOO_LONG, check_tree, is_free, smaller_prefixes};
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
 
@@ -14,7 +14,8 @@ use crate::{Meter, ProofError};
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that the trees in `reader` are the refutations, in order, of all prefixes before the
-/// solution. Returns the work as stated in certificates, at most `limit`.
+/// solution. Those that are among `checked` are not checked again. Returns the work as stated in
+/// certificates, at most `limit`.
 ///
 /// # Errors
 /// Returns the error of the first tree that proves nothing, as a check by one thread does, or an
@@ -24,6 +25,7 @@ pub(super) fn check_concurrently(
     solution: Option<&[usize]>,
     mut reader: Reader<'_>,
     limit: u64,
+    checked: &CheckedRefutations,
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<u64, ProofError> {
@@ -51,20 +53,27 @@ pub(super) fn check_concurrently(
     // Trees from the number `end` on need not be checked.
     let (next, end) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
     let spent = AtomicU64::new(meter.operations());
-    let mut checks = vec![None; refutations.len()];
+    let mut checks: Vec<Option<(Result<(), ProofError>, u64)>> = refutations
+        .iter()
+        .map(|(prefix, tree)| Some((Ok(()), checked.work(n, prefix, tree)?)))
+        .collect();
+    let unchecked: Vec<usize> =
+        (0..checks.len()).filter(|&number| checks[number].is_none()).collect();
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..threads.min(refutations.len()) {
-            let (refutations, next, end) = (&refutations, &next, &end);
+        for _ in 0..threads.max(1).min(unchecked.len()) {
+            let (refutations, unchecked, next, end) = (&refutations, &unchecked, &next, &end);
             let (spent, meter_of_part, sender) = (&spent, &meter_of_part, sender.clone());
             scope.spawn(move || {
                 loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let is_stopped = || number >= end.load(Ordering::Relaxed);
-                    let Some((prefix, tree)) = refutations.get(number).filter(|_| !is_stopped())
-                    else {
+                    let Some(&number) = unchecked.get(next.fetch_add(1, Ordering::Relaxed)) else {
                         return;
                     };
+                    let is_stopped = || number >= end.load(Ordering::Relaxed);
+                    if is_stopped() {
+                        return;
+                    }
+                    let (prefix, tree) = &refutations[number];
                     let before = spent.load(Ordering::Relaxed);
                     let mut own = meter_of_part(before).stopped_by(&is_stopped);
                     let check = check_tree(n, prefix, tree, limit, &mut own);

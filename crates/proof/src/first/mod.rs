@@ -38,6 +38,7 @@
 //! computes those of the rows such that the dual bound is valid (weak duality). Multipliers can
 //! only be too weak, and then the tree refutes nothing.
 
+mod checked_refutations;
 mod checker;
 mod concurrent;
 mod knapsack;
@@ -48,6 +49,7 @@ mod refuted_positions;
 #[cfg(test)]
 mod tests;
 
+pub use checked_refutations::{CheckedRefutation, CheckedRefutations};
 pub(crate) use knapsack::{Heaviest, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;
@@ -92,6 +94,23 @@ pub fn certificate_within(
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
+    let none = CheckedRefutations::new(n);
+    certificate_with_checked(n, solution, refutations, &none, threads, meter)
+}
+
+/// Creates a certificate like [`certificate_within`]. Refutations that are among `checked` are not
+/// checked again.
+///
+/// # Errors
+/// As for [`certificate_within`].
+pub fn certificate_with_checked(
+    n: usize,
+    solution: Option<&[usize]>,
+    refutations: &[&Refutation],
+    checked: &CheckedRefutations,
+    threads: usize,
+    meter: &mut Meter<'_>,
+) -> Result<Vec<u8>, ProofError> {
     let mut writer = Writer::new();
     writer.byte(u8::from(solution.is_some()));
     solution.into_iter().flatten().for_each(|&column| writer.size(column));
@@ -102,7 +121,8 @@ pub fn certificate_within(
     }
     refutations.iter().for_each(|refutation| writer.bytes(refutation.as_bytes()));
     let claim = writer.finish();
-    let (_, work) = check_claim_with_threads(n, Reader::new(&claim), u64::MAX, threads, meter)?;
+    let reader = Reader::new(&claim);
+    let (_, work) = check_claim_with_threads(n, reader, u64::MAX, checked, threads, meter)?;
     let mut writer = Writer::new();
     writer.number(work);
     writer.bytes(&claim);
@@ -143,7 +163,8 @@ pub fn check_with_threads(
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
     let before = meter.work();
-    let (solution, _) = check_claim_with_threads(n, reader, limit, threads, meter)?;
+    let none = CheckedRefutations::new(n);
+    let (solution, _) = check_claim_with_threads(n, reader, limit, &none, threads, meter)?;
     Ok(ProvedStatement {
         kind: Kind::First,
         beauty: None,
@@ -240,20 +261,22 @@ fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Option<Vec<usize>>, P
     }
 }
 
-/// Checks a claim with its refutations by this number of threads; 0 is treated as 1. Returns the
-/// solution and the work as stated in certificates.
+/// Checks a claim with its refutations by this number of threads; 0 is treated as 1. Those that are
+/// among `checked` are not checked again. Returns the solution and the work as stated in
+/// certificates.
 fn check_claim_with_threads(
     n: usize,
     mut reader: Reader<'_>,
     limit: u64,
+    checked: &CheckedRefutations,
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<(Option<Vec<usize>>, u64), ProofError> {
-    if threads <= 1 {
+    if threads <= 1 && checked.is_empty() {
         return check_claim(n, reader, limit, meter, &mut ());
     }
     let solution = read_claim(n, &mut reader)?;
-    let work = check_concurrently(n, solution.as_deref(), reader, limit, threads, meter)?;
+    let work = check_concurrently(n, solution.as_deref(), reader, limit, checked, threads, meter)?;
     Ok((solution, work))
 }
 

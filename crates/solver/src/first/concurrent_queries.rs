@@ -20,6 +20,8 @@ pub struct PrefixQuery<'a> {
     pub prefix: &'a [usize],
     /// Maximum number of LPs solved for the query.
     pub lp_limit: u64,
+    /// Maximum number of nodes of a long search of the query; it may have fewer.
+    pub search_nodes: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion. Solvers on other machines
@@ -27,8 +29,22 @@ pub struct PrefixQuery<'a> {
     pub only_dives: bool,
 }
 
+impl<'a> PrefixQuery<'a> {
+    /// Creates a query whose searches are limited only by its LP limit.
+    pub(super) const fn new(prefix: &'a [usize], lp_limit: u64, attempt: u64) -> Self {
+        Self { prefix, lp_limit, search_nodes: u64::MAX, attempt, only_dives: false }
+    }
+}
+
 /// Solvers that run concurrently.
 pub(super) type Solvers = Vec<Box<dyn QuerySolver>>;
+
+/// The solvers of a run, whose number may grow while it goes on.
+pub trait SolverSource: fmt::Debug + Sync {
+    /// Returns the solvers that have become available since the last call. The first call returns at
+    /// least one.
+    fn take_new(&self) -> Vec<Box<dyn QuerySolver>>;
+}
 
 /// The answer that is wanted from several jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,9 +227,16 @@ pub struct Control<'a> {
     lps_solved: AtomicU64,
     /// The job of an outer run, if this run is a part of one.
     outer: Option<Task<'a>>,
+    /// More solvers of this run.
+    source: Option<&'a dyn SolverSource>,
 }
 
 impl<'a> Control<'a> {
+    /// Creates the state of a run that has the solvers of `source`.
+    pub(super) fn with_solvers_of(source: &'a dyn SolverSource) -> Self {
+        Self { source: Some(source), ..Self::default() }
+    }
+
     /// Creates the state of a run that is a job of another run. Its counters begin with those of
     /// the other run.
     pub(super) fn within(outer: Task<'a>) -> Self {
@@ -222,6 +245,7 @@ impl<'a> Control<'a> {
             nodes: AtomicU64::new(outer.control.nodes()),
             lps_solved: AtomicU64::new(outer.control.lps_solved()),
             outer: Some(outer),
+            source: None,
         }
     }
 
@@ -235,11 +259,13 @@ impl<'a> Control<'a> {
         self.stopped.load(Ordering::Relaxed) || self.outer.is_some_and(Task::is_stopped)
     }
 
-    /// Returns the solvers of the outer runs that are idle.
+    /// Returns the solvers of the outer runs that are idle, and those that have become available.
     pub(super) fn take_idle_solvers(&self) -> Solvers {
-        let Some(outer) = self.outer else { return Vec::new() };
-        let mut solvers = outer.control.take_idle_solvers();
-        solvers.append(&mut outer.idle.take());
+        let mut solvers = self.source.map_or_else(Vec::new, SolverSource::take_new);
+        if let Some(outer) = self.outer {
+            solvers.append(&mut outer.control.take_idle_solvers());
+            solvers.append(&mut outer.idle.take());
+        }
         solvers
     }
 
@@ -372,8 +398,7 @@ mod tests {
         }
 
         fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
-            let query =
-                PrefixQuery { prefix: &[7], lp_limit: 1, attempt: helper, only_dives: true };
+            let query = PrefixQuery { only_dives: true, ..PrefixQuery::new(&[7], 1, helper) };
             matches!(self, Self::WaitsForHelp).then_some(query)
         }
     }

@@ -93,7 +93,7 @@ impl<'a> Decider<'a> {
         let are_dives_enough = self.is_local && !self.board.n.is_multiple_of(2);
         let query = |attempt| {
             let only_dives = attempt > 0 && are_dives_enough;
-            Kind::query(PrefixQuery { prefix, lp_limit, attempt, only_dives })
+            Kind::query(PrefixQuery { only_dives, ..PrefixQuery::new(prefix, lp_limit, attempt) })
         };
         let jobs: Vec<_> = attempts.map(|attempt| self.job(query(attempt))).collect();
         self.run_jobs(&jobs, Wanted::AnyAnswer, None)?;
@@ -197,9 +197,7 @@ impl<'a> Decider<'a> {
         let decision = loop {
             let mut query = |lp_limit_of_query| {
                 attempt += 1;
-                let only_dives = false;
-                let query =
-                    PrefixQuery { prefix, lp_limit: lp_limit_of_query, attempt, only_dives };
+                let query = PrefixQuery::new(prefix, lp_limit_of_query, attempt);
                 self.job(Kind::Query { query, settling: Some(lp_limit) })
             };
             // A single solver comes to the longer prefixes after the queries. Of several, one begins

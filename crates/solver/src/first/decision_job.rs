@@ -72,7 +72,7 @@ impl<'a> Kind<'a> {
     }
 
     pub(super) const fn first_query(prefix: &'a [usize], lp_limit: u64) -> Self {
-        Self::query(PrefixQuery { prefix, lp_limit, attempt: 0, only_dives: false })
+        Self::query(PrefixQuery::new(prefix, lp_limit, 0))
     }
 }
 
@@ -123,7 +123,7 @@ impl Job for DecisionJob<'_> {
             Kind::Decide { prefix } => (prefix, self.board.lp_limits().query),
             Kind::Query { .. } | Kind::Below { .. } => return None,
         };
-        Some(PrefixQuery { prefix, lp_limit, attempt: helper, only_dives: true })
+        Some(PrefixQuery { only_dives: true, ..PrefixQuery::new(prefix, lp_limit, helper) })
     }
 }
 

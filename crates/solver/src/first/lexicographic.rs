@@ -16,9 +16,9 @@ use std::sync::Mutex;
 
 use super::LARGEST;
 use super::board::Board;
-use super::concurrent_queries::Control;
+use super::concurrent_queries::{Control, SolverSource, Solvers};
 use super::decider::{Decider, Decision, Observer, Statistics};
-use super::query::{QuerySolver, query_solvers};
+use super::query::query_solvers;
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::Square;
@@ -103,37 +103,37 @@ pub fn first_solution(
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     let solvers = query_solvers(options.threads.max(1), n, &options.placed, &options.blocked);
-    search(n, options, solvers, true, sink, keep)
+    search(n, options, (solvers, true), &Control::default(), sink, keep)
 }
 
-/// Like [`first_solution`], but with the given query solvers, which run concurrently and may share the
-/// same workers. Their answers are trusted: a caller with remote solvers has to validate the answers
-/// first.
+/// Like [`first_solution`], but with the query solvers of `source`, which run concurrently and may
+/// share the same workers. Their answers are trusted: a caller with remote solvers has to validate the
+/// answers first.
 ///
 /// # Panics
-/// If n is larger than [`LARGEST`], or `solvers` is empty.
+/// If n is larger than [`LARGEST`], or `source` has no solvers.
 pub fn first_solution_with(
     n: usize,
     options: Options,
-    solvers: Vec<Box<dyn QuerySolver>>,
+    source: &dyn SolverSource,
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
-    search(n, options, solvers, false, sink, keep)
+    let control = Control::with_solvers_of(source);
+    search(n, options, (source.take_new(), false), &control, sink, keep)
 }
 
-/// Like [`first_solution_with`]. `is_local` is set for solvers in this process.
+/// Like [`first_solution`], with these solvers. `is_local` is set for solvers in this process.
 fn search(
     n: usize,
     options: Options,
-    mut solvers: Vec<Box<dyn QuerySolver>>,
-    is_local: bool,
+    (mut solvers, is_local): (Solvers, bool),
+    control: &Control<'_>,
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     assert!(n <= LARGEST && !solvers.is_empty());
     let board = Board { n, placed: options.placed, blocked: options.blocked };
-    let control = Control::default();
     let statistics = Mutex::new(Statistics::new(n));
     let mut observer = TopLevel { sink, keep };
     let mut decider = Decider {
@@ -142,7 +142,7 @@ fn search(
         is_local,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
-        control: &control,
+        control,
         statistics: &statistics,
         observer: &mut observer,
     };
@@ -215,4 +215,136 @@ fn longest_completable(decider: &mut Decider<'_>, greedy: &[usize]) -> ControlFl
         next = low.midpoint(high);
     }
     ControlFlow::Continue(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fastrand::Rng;
+    use nqueens_proof::board::{Piece, Problem};
+    use nqueens_proof::first::certificate;
+
+    use super::super::concurrent_queries::{PrefixQuery, Task};
+    use super::super::query::{QueryOutcome, QuerySolver, query_solver};
+    use super::super::resume;
+    use super::*;
+    use crate::classical::{AnswerSink, Ending, Method};
+    use crate::progress::Unobserved;
+
+    /// Gives up at random instead of solving.
+    struct GivesUpAtRandom(Box<dyn QuerySolver>, Rng);
+
+    impl QuerySolver for GivesUpAtRandom {
+        fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
+            if self.1.u8(..3) > 0 { QueryOutcome::GivenUp } else { self.0.solve(query, task) }
+        }
+    }
+
+    /// A source of such solvers: one or two at first, more later.
+    #[derive(Debug)]
+    struct SomeSolvers {
+        n: usize,
+        /// The random numbers, and the number of solvers so far.
+        state: Mutex<(Rng, usize)>,
+    }
+
+    impl SolverSource for SomeSolvers {
+        fn take_new(&self) -> Vec<Box<dyn QuerySolver>> {
+            let (random, number) = &mut *self.state.lock().expect("no panic");
+            let new = match *number {
+                0 => random.usize(1..=2),
+                1..=5 => usize::from(random.u8(..20) == 0),
+                _ => 0,
+            };
+            *number += new;
+            let solver = |_| -> Box<dyn QuerySolver> {
+                Box::new(GivesUpAtRandom(query_solver(self.n, &[], &[]), random.fork()))
+            };
+            (0..new).map(solver).collect()
+        }
+    }
+
+    #[test]
+    fn runs_that_give_up_or_are_interrupted_find_the_first_solution_in_the_end() {
+        /// Stops a run after some reports.
+        struct Stop(usize);
+        impl ProgressSink for Stop {
+            fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+                self.0 = self.0.saturating_sub(1);
+                if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+
+            fn time_left(&self) -> Option<Duration> {
+                None
+            }
+        }
+        let mut random = Rng::with_seed(9);
+        let (mut runs, mut late) = (0, 0);
+        for n in (4..=16).chain(4..=16) {
+            let mut refuted = Refutations::new();
+            let found = loop {
+                let solvers = SomeSolvers { n, state: Mutex::new((random.fork(), 0)) };
+                let options = Options { refuted, ..Options::default() };
+                let mut sink = Stop(random.usize(3..60));
+                let found = first_solution_with(n, options, &solvers, &mut sink, &mut |_| {});
+                runs += 1;
+                late += usize::from(solvers.state.lock().expect("no panic").1 > 2);
+                if found.finished {
+                    break found;
+                }
+                refuted = resume::read(n, &resume::write(n, &found.refuted)).expect("valid ones");
+            };
+            let expected = first_by_backtracking(&Problem::empty(Piece::Queen, n));
+            assert_eq!(found.solution, expected, "n = {n}");
+            let refutations = found.refutations(n);
+            let refutations: Vec<_> = refutations.iter().collect();
+            assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
+        }
+        assert!(runs > 30 && late > 10, "{runs} runs, {late} with more than two solvers");
+    }
+
+    /// Returns the first solution of a board by plain backtracking; `None` if it has none.
+    fn first_by_backtracking(problem: &Problem) -> Option<Vec<usize>> {
+        struct First(Option<Vec<usize>>);
+        impl AnswerSink for First {
+            fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+                self.0 = Some(columns.to_vec());
+                ControlFlow::Break(())
+            }
+
+            fn report(&mut self, _: u64) -> ControlFlow<()> {
+                ControlFlow::Continue(())
+            }
+        }
+        let mut first = First(None);
+        let outcome = Method::Backtracking.run(problem, &mut first).expect("a small board");
+        assert_eq!(outcome.ending == Ending::Exhausted, first.0.is_none());
+        first.0
+    }
+
+    #[test]
+    fn the_first_solution_of_a_blocked_board_equals_that_of_backtracking() {
+        let mut random = Rng::with_seed(80);
+        let mut open = [0, 0];
+        for _ in 0..60 {
+            let n = random.usize(14..=22);
+            // About this many free squares in a row make some boards solvable and some not.
+            let free = random.usize(3..=6);
+            let mut blocked = Vec::new();
+            for row in 0..n {
+                let mut columns: Vec<usize> = (0..n).collect();
+                random.shuffle(&mut columns);
+                blocked.extend(columns[free..].iter().map(|&column| Square::new(row, column)));
+            }
+            let problem =
+                Problem::new(Piece::Queen, n, Vec::new(), blocked.clone()).expect("on the board");
+            let expected = first_by_backtracking(&problem);
+            open[usize::from(expected.is_some())] += 1;
+            let options = Options { threads: 1, blocked, ..Options::default() };
+            let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
+            assert_eq!((found.solution, found.finished), (expected, true), "{problem:?}");
+        }
+        assert!(open[0] > 10 && open[1] > 10, "{open:?}");
+    }
 }

@@ -18,12 +18,13 @@ impl Limits {
     /// The limits of a quick attempt.
     pub(super) const QUICK: Self = Self { lps: 1, diving: 0, searching: 0, if_tight: 0 };
 
-    /// Creates the limits for a query with `lp_limit` LPs on the board of size `n`.
-    pub(super) const fn new(n: usize, lp_limit: u64, is_local: bool) -> Self {
+    /// Creates the limits for a query with `lp_limit` LPs on the board of size `n`, whose long
+    /// searches have at most `search_nodes` nodes.
+    pub(super) fn new(n: usize, lp_limit: u64, search_nodes: u64) -> Self {
         Self {
             lps: lp_limit,
             diving: lp_limit.saturating_mul(diving(n)),
-            searching: searching(n, lp_limit, is_local),
+            searching: searching(n, lp_limit).min(search_nodes),
             if_tight: 0,
         }
     }
@@ -40,17 +41,9 @@ impl Limits {
 /// the first dual bound leaves hardly any slack, one long search, which learns the weights of the
 /// rows, refutes more than many short ones with LPs between them: measured on n = 93 with 62 queens,
 /// 540,000 nodes and 6 LPs instead of 990,000 and 265; with 60 queens it took 9 million nodes and
-/// 56 s. A search that would not end is given up early, so local solvers search longer.
-const fn searching(n: usize, lp_limit: u64, is_local: bool) -> u64 {
-    if n.is_multiple_of(2) {
-        0
-    } else if is_local {
-        lp_limit.saturating_mul(params::LOCAL_NODES_PER_LP)
-    } else if lp_limit >= params::LONG_QUERY_LPS {
-        lp_limit.saturating_mul(params::REMOTE_NODES_PER_LP)
-    } else {
-        0
-    }
+/// 56 s. A search that would not end is given up early.
+const fn searching(n: usize, lp_limit: u64) -> u64 {
+    if n.is_multiple_of(2) { 0 } else { lp_limit.saturating_mul(params::SEARCH_NODES_PER_LP) }
 }
 
 /// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first

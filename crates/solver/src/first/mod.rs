@@ -75,7 +75,7 @@ mod weights;
 mod width;
 mod window;
 
-pub use concurrent_queries::{Control, PrefixQuery, Task};
+pub use concurrent_queries::{Control, PrefixQuery, SolverSource, Task};
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
 pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver, query_solvers};
 

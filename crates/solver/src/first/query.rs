@@ -44,8 +44,8 @@ pub trait QuerySolver: Send {
 }
 
 /// Creates one solver like [`query_solvers`], for the queries of another machine, which limits the
-/// work for checking an answer by the query's LP limit. So its searches are shorter, and it remembers
-/// no positions that were refuted for earlier queries, which the checker would have to search.
+/// work for checking an answer. So the solver remembers no positions that were refuted for earlier
+/// queries, which the checker would have to search.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
@@ -118,7 +118,7 @@ pub(super) struct LocalSolver<W: Width> {
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
     refuted_positions: RefutedPositions,
-    /// True for the queries of this process: the work for checking an answer is not limited, and
+    /// True for the queries of this process: the work for checking an answer is not limited, so
     /// refuted positions are kept for later queries about the same prefix and longer ones.
     is_local: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
@@ -156,7 +156,7 @@ struct CompletionSearch<'c, W: Width> {
 
 impl<W: Width> QuerySolver for LocalSolver<W> {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
-        let PrefixQuery { prefix, lp_limit, attempt, only_dives } = *query;
+        let PrefixQuery { prefix, lp_limit, search_nodes, attempt, only_dives } = *query;
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
             State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
@@ -182,7 +182,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             });
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
-        let left = Limits::new(self.n, lp_limit, self.is_local);
+        let left = Limits::new(self.n, lp_limit, search_nodes);
         if left.searching > 0 || lp_limit >= params::LONG_QUERY_LPS {
             if !self.is_local {
                 self.refuted_positions = RefutedPositions::default();

@@ -1,8 +1,5 @@
 //! Tests of the modules against the plain definition, on random partial boards.
 
-use std::ops::ControlFlow;
-use std::time::Duration;
-
 use fastrand::Rng;
 
 use super::board::is_free;
@@ -18,10 +15,9 @@ use super::weights::Weights;
 use super::width::{Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::*;
 use crate::bitset::BitSet;
-use crate::classical::{AnswerSink, Ending, Method};
-use crate::progress::{Progress, ProgressSink, Unobserved};
+use crate::progress::Unobserved;
 use nqueens_proof::ProofError;
-use nqueens_proof::board::{Piece, Problem, Square, first_attack, is_solution};
+use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Returns every completion of a prefix, row by row.
@@ -251,10 +247,9 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
             let query = PrefixQuery {
-                prefix: &prefix,
-                lp_limit: u64::MAX,
+                search_nodes: random.choice([0, 10, u64::MAX]).unwrap_or(0),
                 attempt: random.u64(0..3),
-                only_dives: false,
+                ..PrefixQuery::new(&prefix, u64::MAX, 0)
             };
             match solver.solve(&query, Task::alone(&control)) {
                 QueryOutcome::Refuted(refutation) => {
@@ -339,100 +334,6 @@ fn the_first_completion_of_a_board_equals_that_of_backtracking() {
         );
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
-}
-
-/// Gives up at random instead of solving.
-struct GivesUpAtRandom(Box<dyn QuerySolver>, Rng);
-
-impl QuerySolver for GivesUpAtRandom {
-    fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
-        if self.1.u8(..3) > 0 { QueryOutcome::GivenUp } else { self.0.solve(query, task) }
-    }
-}
-
-#[test]
-fn runs_that_give_up_or_are_interrupted_find_the_first_solution_in_the_end() {
-    /// Stops a run after some reports.
-    struct Stop(usize);
-    impl ProgressSink for Stop {
-        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-            self.0 = self.0.saturating_sub(1);
-            if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-
-        fn time_left(&self) -> Option<Duration> {
-            None
-        }
-    }
-    let mut random = Rng::with_seed(9);
-    let mut runs = 0;
-    for n in (4..=16).chain(4..=16) {
-        let mut refuted = Refutations::new();
-        let found = loop {
-            let solvers = (0..random.usize(1..=6)).map(|_| -> Box<dyn QuerySolver> {
-                Box::new(GivesUpAtRandom(query_solver(n, &[], &[]), random.fork()))
-            });
-            let solvers = solvers.collect();
-            let options = Options { refuted, ..Options::default() };
-            let mut sink = Stop(random.usize(3..60));
-            let found = first_solution_with(n, options, solvers, &mut sink, &mut |_| {});
-            runs += 1;
-            if found.finished {
-                break found;
-            }
-            refuted = resume::read(n, &resume::write(n, &found.refuted)).expect("valid ones");
-        };
-        let expected = first_by_backtracking(&Problem::empty(Piece::Queen, n));
-        assert_eq!(found.solution, expected, "n = {n}");
-        let refutations = found.refutations(n);
-        let refutations: Vec<_> = refutations.iter().collect();
-        assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
-    }
-    assert!(runs > 30, "{runs} runs");
-}
-
-/// Returns the first solution of a board by plain backtracking; `None` if it has none.
-fn first_by_backtracking(problem: &Problem) -> Option<Vec<usize>> {
-    struct First(Option<Vec<usize>>);
-    impl AnswerSink for First {
-        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-            self.0 = Some(columns.to_vec());
-            ControlFlow::Break(())
-        }
-
-        fn report(&mut self, _: u64) -> ControlFlow<()> {
-            ControlFlow::Continue(())
-        }
-    }
-    let mut first = First(None);
-    let outcome = Method::Backtracking.run(problem, &mut first).expect("a small board");
-    assert_eq!(outcome.ending == Ending::Exhausted, first.0.is_none());
-    first.0
-}
-
-#[test]
-fn the_first_solution_of_a_blocked_board_equals_that_of_backtracking() {
-    let mut random = Rng::with_seed(80);
-    let mut open = [0, 0];
-    for _ in 0..60 {
-        let n = random.usize(14..=22);
-        // About this many free squares in a row make some boards solvable and some not.
-        let free = random.usize(3..=6);
-        let mut blocked = Vec::new();
-        for row in 0..n {
-            let mut columns: Vec<usize> = (0..n).collect();
-            random.shuffle(&mut columns);
-            blocked.extend(columns[free..].iter().map(|&column| Square::new(row, column)));
-        }
-        let problem =
-            Problem::new(Piece::Queen, n, Vec::new(), blocked.clone()).expect("on the board");
-        let expected = first_by_backtracking(&problem);
-        open[usize::from(expected.is_some())] += 1;
-        let options = Options { threads: 1, blocked, ..Options::default() };
-        let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
-        assert_eq!((found.solution, found.finished), (expected, true), "{problem:?}");
-    }
-    assert!(open[0] > 10 && open[1] > 10, "{open:?}");
 }
 
 #[test]

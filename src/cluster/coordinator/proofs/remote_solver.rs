@@ -4,12 +4,13 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::lock;
 use super::task_queue::{Answered, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
 use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
-use crate::proof::first::{Refutation, check_refutation_within};
+use crate::proof::first::{CheckedRefutation, CheckedRefutations, Refutation};
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
 use crate::solver::first::{PrefixQuery, QueryOutcome, QuerySolver, Task, decide_by_propagation};
@@ -21,11 +22,16 @@ pub(super) struct CheckPermits {
     released: Condvar,
 }
 
+/// Returns the number of cores for searches and checks: one is left for everything else.
+pub(super) fn free_cores() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    (cores - 1).max(1)
+}
+
 impl CheckPermits {
-    /// Creates a semaphore that leaves one core for everything else.
+    /// Creates a semaphore for the free cores.
     pub(super) fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { free: Mutex::new((cores - 1).max(1)), released: Condvar::new() }
+        Self { free: Mutex::new(free_cores()), released: Condvar::new() }
     }
 
     /// Runs `work` once a permit is free. Returns its result and its duration.
@@ -118,23 +124,28 @@ impl RemoteSolver {
 pub(super) struct RemoteQuerySolver {
     pub(super) n: usize,
     pub(super) solver: RemoteSolver,
+    /// The refutations that were accepted.
+    pub(super) checked: Arc<Mutex<CheckedRefutations>>,
 }
 
 impl QuerySolver for RemoteQuerySolver {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
-        let PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives: _ } = *query;
+        let PrefixQuery { prefix, lp_limit: programmes, attempt, .. } = *query;
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }
-        let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes, attempt };
+        let search_nodes = query.search_nodes.min(MOST_SEARCH_NODES);
+        let (n, prefix) = (self.n, prefix.to_vec());
+        let query = CompletionQuery { n, prefix, programmes, search_nodes, attempt };
         loop {
             let wanted = || !task.is_stopped();
             let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
                 let is_stopped = || !wanted();
                 let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
-                let (verdict, outcome) = validate_completion(&query, &answer.outcome, &mut meter);
+                let (verdict, outcome) =
+                    validate_completion(&query, &answer.outcome, &self.checked, &mut meter);
                 let early =
                     answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
                 let verdict = if early { AnswerVerdict::Useless } else { verdict };
@@ -161,8 +172,13 @@ impl QuerySolver for RemoteQuerySolver {
 /// needs.
 const MOST_STEPS: u64 = 100_000_000;
 
+/// The maximum number of nodes of a long search at a worker.
+const MOST_SEARCH_NODES: u64 = 10_000_000;
+
 /// Returns the maximum work for checking a refutation, in the unit of certificates.
 fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
+    /// For each node of a long search: two to four queens are usual.
+    const NODE: u64 = 8;
     /// For each linear relaxation that was allowed, and once more: as much as all of n = 62 takes,
     /// which is half a second.
     const EACH: u64 = 200_000;
@@ -171,27 +187,28 @@ fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
     /// name each cell.
     const SQUARE: u64 = 501;
     let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
-    EACH.saturating_mul(query.programmes.saturating_add(1)).saturating_add(SQUARE * squares)
+    EACH.saturating_mul(query.programmes.saturating_add(1))
+        .saturating_add(NODE.saturating_mul(query.search_nodes))
+        .saturating_add(SQUARE * squares)
 }
 
-/// Validates an answer. Returns the verdict and the outcome to use.
+/// Validates an answer. Returns the verdict and the outcome to use; adds a refutation to `checked`.
 fn validate_completion(
     query: &CompletionQuery,
     outcome: &TaskOutcome,
+    checked: &Mutex<CheckedRefutations>,
     meter: &mut Meter<'_>,
 ) -> (AnswerVerdict, QueryOutcome) {
     let CompletionQuery { n, prefix, .. } = query;
     let wrong = |why: String| (AnswerVerdict::Wrong(why), QueryOutcome::GivenUp);
     match outcome {
         TaskOutcome::Refuted(refutation) => {
-            match check_refutation_within(
-                *n,
-                prefix,
-                refutation,
-                most_work(query, refutation),
-                meter,
-            ) {
-                Ok(_) => (AnswerVerdict::Good, QueryOutcome::Refuted(refutation.clone())),
+            let most_work = most_work(query, refutation);
+            match CheckedRefutation::new(*n, prefix, refutation.clone(), most_work, meter) {
+                Ok(one) => {
+                    lock(checked).insert(one);
+                    (AnswerVerdict::Good, QueryOutcome::Refuted(refutation.clone()))
+                }
                 Err(
                     ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped,
                 ) => (AnswerVerdict::Useless, QueryOutcome::GivenUp),

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -127,6 +128,8 @@ struct LastCall {
     boot: u64,
     call: u64,
     at_ms: u64,
+    /// The smallest number of tasks that it could hold since its start, other than 0.
+    capacity: Option<NonZeroUsize>,
 }
 
 #[derive(Debug)]
@@ -221,7 +224,11 @@ impl QueueState {
         if self.workers.get(worker).is_some_and(|seen| seen.boot == boot && seen.call > number) {
             return None;
         }
-        self.workers.insert(worker.to_owned(), LastCall { boot, call: number, at_ms: now_ms });
+        let before = self.workers.get(worker).filter(|seen| seen.boot == boot);
+        let capacities = [before.and_then(|seen| seen.capacity), NonZeroUsize::new(capacity)];
+        let least = capacities.into_iter().flatten().min();
+        let last = LastCall { boot, call: number, at_ms: now_ms, capacity: least };
+        self.workers.insert(worker.to_owned(), last);
         self.expire(now_ms);
         // Answers of another version do not matter for this one.
         if self.unreadable.get(worker).is_some_and(|unreadable| unreadable.boot != boot) {
@@ -418,6 +425,12 @@ impl TaskQueue {
         let mut state = self.state();
         state.useless.remove(worker);
         state.quarantined.remove(worker).is_some()
+    }
+
+    /// Returns the number of tasks that keep all workers busy; a worker holds two for each thread.
+    pub(super) fn capacity(&self) -> usize {
+        let state = self.state();
+        state.workers.values().filter_map(|seen| seen.capacity).map(NonZeroUsize::get).sum()
     }
 
     /// Returns the number of open tasks of a job, and how many of them are leased.

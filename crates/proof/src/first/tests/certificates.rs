@@ -181,6 +181,77 @@ fn several_threads_end_a_check_when_the_meter_does() {
     assert!(within(&mut Meter::new(Some(work))).is_ok());
 }
 
+/// Checks the refutations of a first solution one by one.
+fn checked(n: usize, first: &[usize], refutations: &[&Refutation]) -> CheckedRefutations {
+    let prefixes = smaller_prefixes(n, Some(first)).expect("a solution");
+    let mut all = CheckedRefutations::new(n);
+    for (prefix, &refutation) in prefixes.filter(|prefix| is_free(n, prefix)).zip(refutations) {
+        let meter = &mut Meter::default();
+        let one = CheckedRefutation::new(n, &prefix, refutation.clone(), u64::MAX, meter);
+        all.insert(one.expect("it is valid"));
+    }
+    all
+}
+
+#[test]
+fn checked_refutations_are_not_checked_again() {
+    for (n, threads) in [(8, 0), (8, 1), (8, 3), (10, 2)] {
+        let (first, refutations) = searched(n);
+        let first = first.expect("a solution");
+        let refutations: Vec<&Refutation> = refutations.iter().collect();
+        let with = |checked: &CheckedRefutations, meter: &mut Meter<'_>| {
+            certificate_with_checked(n, Some(&first), &refutations, checked, threads, meter)
+        };
+        let expected = certificate(n, Some(&first), &refutations).expect("it is valid");
+        let all = checked(n, &first, &refutations);
+        let [mut without, mut with_half, mut with_all] = [(); 3].map(|()| Meter::new(None));
+        assert_eq!(with(&CheckedRefutations::new(n), &mut without), Ok(expected.clone()));
+        assert_eq!(with(&all, &mut with_all), Ok(expected.clone()));
+        let half = checked(n, &first, &refutations[..refutations.len() / 2]);
+        assert_eq!(with(&half, &mut with_half), Ok(expected));
+        let operations = [&with_all, &with_half, &without].map(Meter::operations);
+        assert!(operations.is_sorted_by(|less, more| less < more), "{operations:?}");
+    }
+}
+
+#[test]
+fn a_checked_refutation_vouches_for_no_other() {
+    let (first, refutations) = searched(8);
+    let first = first.expect("a solution");
+    let refutations: Vec<&Refutation> = refutations.iter().collect();
+    // Refutations on the board of size 9.
+    let mut other_board = CheckedRefutations::new(8);
+    for prefix in smaller_prefixes(8, Some(&first)).expect("a solution") {
+        let search = Refutation::search();
+        if let Ok(one) = CheckedRefutation::new(9, &prefix, search, u64::MAX, &mut Meter::default())
+        {
+            other_board.insert(one);
+        }
+    }
+    assert!(other_board.is_empty());
+    let all = checked(8, &first, &refutations);
+    // It refutes only what propagation alone refutes.
+    let wrong = Refutation::branch(8, Line::Row(7), &[]);
+    for number in 0..refutations.len() {
+        let mut altered = refutations.clone();
+        altered[number] = &wrong;
+        let meter = &mut Meter::new(None);
+        let certificate = certificate_with_checked(8, Some(&first), &altered, &all, 2, meter);
+        let alone = certificate_within(8, Some(&first), &altered, 2, &mut Meter::new(None));
+        assert_eq!(certificate.is_ok(), alone.is_ok(), "{number}");
+        if let (Ok(certificate), Ok(alone)) = (certificate, alone) {
+            assert_eq!(certificate, alone, "{number}");
+        }
+    }
+    // Without its refutation the certificate ends too early.
+    for number in 0..refutations.len() {
+        let mut altered = refutations.clone();
+        altered.remove(number);
+        let meter = &mut Meter::new(None);
+        assert!(certificate_with_checked(8, Some(&first), &altered, &all, 2, meter).is_err());
+    }
+}
+
 #[test]
 fn a_solution_of_another_board_is_refused() {
     let (first, refutations) = searched(6);

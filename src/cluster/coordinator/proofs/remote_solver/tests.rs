@@ -5,22 +5,47 @@ use crate::proof::first::Multipliers;
 use crate::solver::beautiful::Searcher;
 use crate::solver::first::{Control, query_solver};
 
+/// Returns a query with a search limit of a node.
+fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
+    let prefix = prefix.to_vec();
+    CompletionQuery { n, prefix, programmes, search_nodes: 1, attempt: 0 }
+}
+
+/// Validates an answer. A refutation is kept exactly if it is good.
+fn validate(
+    query: &CompletionQuery,
+    outcome: &TaskOutcome,
+    meter: &mut Meter<'_>,
+) -> (AnswerVerdict, QueryOutcome) {
+    let checked = Mutex::new(CheckedRefutations::new(query.n));
+    let validated = validate_completion(query, outcome, &checked, meter);
+    let is_kept = !lock(&checked).is_empty();
+    let is_good_refutation = matches!(&validated, (AnswerVerdict::Good, QueryOutcome::Refuted(_)));
+    assert_eq!(is_kept, is_good_refutation, "{validated:?}");
+    validated
+}
+
 #[test]
 fn correct_answers_are_accepted_and_wrong_ones_refused() {
     // The first solution of eight queens begins with 1 5 (1-based).
-    let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1, attempt: 0 };
-    let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
+    let open = query(8, &[0], 1);
+    let closed = query(8, &[0, 2], 1);
     let outcome = |query: &CompletionQuery| {
         let control = Control::default();
-        let question =
-            PrefixQuery { prefix: &query.prefix, lp_limit: 100, attempt: 0, only_dives: false };
+        let question = PrefixQuery {
+            prefix: &query.prefix,
+            lp_limit: 100,
+            search_nodes: 1,
+            attempt: 0,
+            only_dives: false,
+        };
         query_solver(query.n, &[], &[]).solve(&question, Task::alone(&control))
     };
     let (completed, refuted) = (outcome(&open), outcome(&closed));
     assert!(matches!(completed, QueryOutcome::Completed(_)));
     assert!(matches!(refuted, QueryOutcome::Refuted(_)));
     let validated = |query, outcome: &QueryOutcome| {
-        validate_completion(query, &outcome.clone().into(), &mut Meter::default()).0
+        validate(query, &outcome.clone().into(), &mut Meter::default()).0
     };
     assert_eq!(validated(&open, &completed), AnswerVerdict::Good);
     assert_eq!(validated(&closed, &refuted), AnswerVerdict::Good);
@@ -36,19 +61,19 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
         matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 10"))
     );
     // A refutation that only demands a search must not keep the checker busy for ever.
-    let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
+    let wide = query(100, &[0], 0);
     assert_eq!(
         validated(&wide, &QueryOutcome::Refuted(Refutation::search())),
         AnswerVerdict::Useless
     );
-    let tree = validate_completion(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
+    let tree = validate(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
     assert!(matches!(tree.0, AnswerVerdict::Wrong(_)));
 }
 
 #[test]
 fn a_refutation_may_eliminate_all_cells_again_but_not_do_more() {
     // The first solution of twelve queens begins with 1 3 5 8 (1-based).
-    let query = CompletionQuery { n: 12, prefix: vec![0, 2, 4, 1], programmes: 1, attempt: 0 };
+    let query = query(12, &[0, 2, 4, 1], 1);
     // Dual bounds that prove nothing, each of work 500.
     let long = |budgets| {
         let nothing = Multipliers::none(12);
@@ -57,10 +82,10 @@ fn a_refutation_may_eliminate_all_cells_again_but_not_do_more() {
     };
     let validated = |refutation| {
         let outcome = QueryOutcome::Refuted(refutation).into();
-        validate_completion(&query, &outcome, &mut Meter::default()).0
+        validate(&query, &outcome, &mut Meter::default()).0
     };
-    assert_eq!(most_work(&query, &Refutation::search()), 400_501);
-    assert_eq!(most_work(&query, &long(850)), 400_000 + 501 * 144);
+    assert_eq!(most_work(&query, &Refutation::search()), 400_000 + 8 + 501);
+    assert_eq!(most_work(&query, &long(850)), 400_000 + 8 + 501 * 144);
     assert_eq!(validated(long(850)), AnswerVerdict::Good);
     assert_eq!(validated(long(950)), AnswerVerdict::Useless);
 }
@@ -115,14 +140,14 @@ fn a_subtree_is_answered_by_a_valid_tree_or_a_solution_below_it() {
 fn an_answer_of_unbounded_work_ends_at_the_coordinators_own_limit() {
     // Two bytes make the checker try everything, on a board where that never ends; the query
     // allows it all.
-    let query = CompletionQuery { n: 128, prefix: vec![], programmes: u64::MAX, attempt: 0 };
+    let query = query(128, &[], u64::MAX);
     let everything = TaskOutcome::Refuted(Refutation::search());
     let mut meter = Meter::new(Some(100_000));
-    assert_eq!(validate_completion(&query, &everything, &mut meter).0, AnswerVerdict::Useless);
+    assert_eq!(validate(&query, &everything, &mut meter).0, AnswerVerdict::Useless);
     assert!(meter.work() < 200_000, "{}", meter.work());
     // The solver may also stop the check.
     let mut stopped = Meter::new(None).stopped_by(&|| true);
-    assert_eq!(validate_completion(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
+    assert_eq!(validate(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
     // No query allows more steps than this.
     let known =
         Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("a valid task");

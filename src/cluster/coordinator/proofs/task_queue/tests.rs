@@ -13,7 +13,9 @@ const JOB: JobHash = JobHash::from_bytes([7; 16]);
 const NONE: [u64; 0] = [];
 
 fn query(column: usize) -> TaskQuery {
-    TaskQuery::Completion(CompletionQuery { n: 8, prefix: vec![column], programmes: 1, attempt: 0 })
+    let prefix = vec![column];
+    let query = CompletionQuery { n: 8, prefix, programmes: 1, search_nodes: 1, attempt: 0 };
+    TaskQuery::Completion(query)
 }
 
 /// Returns a subtree task of a large board.
@@ -55,6 +57,27 @@ fn tasks_are_leased_in_order_each_to_one_worker() {
 }
 
 #[test]
+fn the_capacity_is_the_least_that_each_live_worker_has_had_since_its_start() {
+    let queue = TaskQueue::new();
+    let calls =
+        |worker: &str, call: &ProveCall, now_ms| drop(queue.state().call(worker, call, now_ms));
+    assert_eq!(queue.capacity(), 0);
+    calls("a", &call(1, 1, 0, &[]), 0);
+    assert_eq!(queue.capacity(), 0);
+    calls("a", &call(1, 2, 4, &[]), 0);
+    calls("b", &call(1, 1, 6, &[]), 0);
+    assert_eq!(queue.capacity(), 4 + 6);
+    // It is more while its tasks are short.
+    calls("a", &call(1, 3, 64, &[]), 0);
+    calls("a", &call(1, 4, 0, &[]), 0);
+    assert_eq!(queue.capacity(), 4 + 6);
+    calls("a", &call(2, 1, 8, &[]), SILENCE_MS);
+    assert_eq!(queue.capacity(), 8);
+    queue.quarantine("a", "its answer is wrong");
+    assert_eq!(queue.capacity(), 0);
+}
+
+#[test]
 fn tasks_of_higher_priority_are_leased_first() {
     let mut state = QueueState::new(100);
     for (column, priority) in [(0, 0), (2, -1), (4, 7), (6, 0), (8, 7)] {
@@ -75,6 +98,7 @@ fn smaller_prefixes_are_leased_first_and_jobs_take_turns() {
         n: 8,
         prefix: vec![0, 3],
         programmes: 1,
+        search_nodes: 1,
         attempt: 0,
     });
     state.add(JOB, 0, longer);
