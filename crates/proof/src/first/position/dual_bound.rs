@@ -161,7 +161,7 @@ impl Position {
             let item =
                 |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };
             let items: Vec<Item> = lines.iter().map(item).collect();
-            let (outcome, operations) = heaviest(&items, count, sum);
+            let (outcome, operations) = heaviest(&items, count, sum, &mut self.tables.borrow_mut());
             self.spend(operations);
             match outcome {
                 KnapsackOutcome::Heaviest(found) => {

@@ -9,9 +9,10 @@
 
 mod dual_bound;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
+use super::knapsack::Tables;
 use super::refutation::Weighted;
 pub(super) use dual_bound::Displaced;
 use dual_bound::{DualBound, Slack, direction};
@@ -42,6 +43,8 @@ pub(crate) struct Position {
     failures: [usize; 2],
     /// Operations not yet reported, each about a nanosecond.
     operations: Cell<u64>,
+    /// Memory for the knapsacks.
+    tables: RefCell<Tables>,
 }
 
 /// A row, column or diagonal.
@@ -113,6 +116,7 @@ impl Position {
             weights,
             failures,
             operations,
+            tables: RefCell::default(),
         }
     }
 
@@ -339,6 +343,7 @@ impl Position {
     }
 
     /// Takes note of a line that has at most one candidate left, and no queen.
+    #[inline(never)]
     fn note_few_candidates(&mut self, line: usize) {
         if self.lines[line].count == 1 {
             self.units.push(line);
