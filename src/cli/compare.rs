@@ -434,7 +434,13 @@ fn text(report: &Report<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
+    /// Returns a run of half a second.
+    pub(super) fn measured(
+        n: usize,
+        method: &'static str,
+        answer: Option<&str>,
+        proven: bool,
+    ) -> Measured {
         Measured {
             n,
             method,

@@ -277,33 +277,38 @@ fn a_lie_about_a_subtree_is_detected_and_changes_nothing() {
     printed(&["check", &file]);
 }
 
+/// Submits a proof to a coordinator without workers, then pauses, resumes and cancels it. Returns its
+/// name.
+fn cancelled(coordinator: &Coordinator, scratch: &Scratch, what: &str, n: &str) -> String {
+    let data = ["--data", coordinator.data()];
+    let with = |words: &[&str]| printed(&[words, &data[..]].concat());
+    let submitted = object(&with(&["submit", what, n, "--json"]));
+    assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
+    let job = submitted["job"].as_str().expect("a name");
+    assert!(with(&["pause", job]).contains("is paused; it was running"));
+    let again = object(&with(&["submit", what, n, "--json"]));
+    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
+    assert!(with(&["resume", job]).contains("is running; it was paused"));
+    assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
+    let pause = [&["pause", job], &data[..]].concat();
+    assert_refused(&pause, 2, &["is cancelled; it cannot be paused"]);
+    let nowhere = scratch.file("no/such/folder");
+    let args = ["submit", what, "8", "--certificate", &nowhere];
+    assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
+    job.to_owned()
+}
+
 #[test]
 fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     let scratch = Scratch::new("beautiful-paused");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     let data = ["--data", coordinator.data()];
     let with = |words: &[&str]| printed(&[words, &data[..]].concat());
-    // No worker is connected.
-    let submitted = object(&with(&["submit", "beautiful", "112", "--json"]));
-    assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
-    let job = submitted["job"].as_str().expect("a name");
-    assert!(with(&["pause", job]).contains("is paused; it was running"));
-    let again = object(&with(&["submit", "beautiful", "112", "--json"]));
-    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
-    assert!(with(&["resume", job]).contains("is running; it was paused"));
-    assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
-    assert_refused(
-        &[&["pause", job], &data[..]].concat(),
-        2,
-        &["is cancelled; it cannot be paused"],
-    );
+    let job = cancelled(&coordinator, &scratch, "beautiful", "112");
     // The first solution of as many queens is a different job.
     let first = object(&with(&["submit", "first", "112", "--json"]));
-    assert_ne!(first["job"], submitted["job"]);
+    assert_ne!(first["job"], job);
     assert_refused(&[&["submit", "beautiful", "251"], &data[..]].concat(), 2, &["0 to 250"]);
-    let nowhere = scratch.file("no/such/folder");
-    let args = ["submit", "beautiful", "8", "--certificate", &nowhere];
-    assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
     // Small boards need no worker.
     for n in ["0", "1", "2", "8"] {
         let file = scratch.file("certificate");
@@ -452,19 +457,7 @@ fn proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     let data = ["--data", coordinator.data()];
     let with = |words: &[&str]| printed(&[words, &data[..]].concat());
-    let submitted = object(&with(&["submit", "first", "26", "--json"]));
-    assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
-    let job = submitted["job"].as_str().expect("a name");
-    assert!(with(&["pause", job]).contains("is paused; it was running"));
-    let again = object(&with(&["submit", "first", "26", "--json"]));
-    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
-    assert!(with(&["resume", job]).contains("is running; it was paused"));
-    assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
-    assert_refused(
-        &[&["pause", job], &data[..]].concat(),
-        2,
-        &["is cancelled; it cannot be paused"],
-    );
+    cancelled(&coordinator, &scratch, "first", "26");
     // Submitting it again resumes it.
     let again = object(&with(&["submit", "first", "26", "--json"]));
     assert_eq!((&again["known"], &again["state"]), (&true.into(), &"running".into()));
@@ -474,9 +467,6 @@ fn proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     assert!(!Path::new(&unproved).exists());
     assert_refused(&[&["submit", "first", "x"], &data[..]].concat(), 2, &["0 to 128"]);
     assert_refused(&[&["status", "ffff"], &data[..]].concat(), 2, &["no job begins with 'ffff'"]);
-    let nowhere = scratch.file("no/such/folder");
-    let args = ["submit", "first", "8", "--certificate", &nowhere];
-    assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::faults::devices::{ALL, Failing, FailingDevice, batches_of_the_self_te
 use std::ops::ControlFlow;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::decomposition::{Decomposition, Job, Scheme};
+use nqueens::decomposition::{Decomposition, Job, Scheme, Subproblems};
 use nqueens::engine::{
     CountEvent, CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName,
 };
@@ -17,10 +17,15 @@ fn problem() -> Problem {
 }
 
 /// Counts on these devices, on the CPU, or both. Returns the outcome and the notes.
-fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
+pub(crate) fn count_on(
+    problem: &Problem,
+    subproblems: Option<Subproblems>,
+    devices: Vec<DeviceKernel>,
+    with_cpu: bool,
+) -> (CountOutcome, Vec<String>) {
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
-    let options = CountOptions { devices: cpu, ..CountOptions::default() };
-    let mut task = CountTask::plan(&problem(), &options).expect("plans");
+    let options = CountOptions { devices: cpu, subproblems, ..CountOptions::default() };
+    let mut task = CountTask::plan(problem, &options).expect("plans");
     if !with_cpu {
         task.without_cpu();
     }
@@ -35,6 +40,10 @@ fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<Strin
         ControlFlow::Continue(())
     });
     (outcome.expect("counts whatever the devices do"), notes)
+}
+
+fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
+    count_on(&problem(), None, devices, with_cpu)
 }
 
 #[test]

@@ -2,17 +2,16 @@
 //! elsewhere. The device is the mirror with injected faults. Damage to its memory between two
 //! submissions is tested in `src/kernel/gpu/sets/tests.rs`.
 
+use crate::device_faults_never_change_a_count::count_on;
+
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Decomposition, Job, Scheme, Subproblems};
-use nqueens::engine::{
-    CountEvent, CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName,
-};
+use nqueens::engine::CountOutcome;
 use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::sets::layout::{SetItem, SetParams, SetQueue, SetSlot};
 use nqueens::kernel::gpu::sets::{SetBackend, SetMirror, SetShape};
@@ -228,26 +227,7 @@ fn problem() -> Problem {
 
 /// Counts column sets on these devices, on the CPU, or both. Returns the outcome and the notes.
 fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
-    let options = CountOptions {
-        devices: DeviceChoice::These(vec![DeviceName::Cpu]),
-        subproblems: Some(Subproblems::ColumnSets),
-        ..CountOptions::default()
-    };
-    let mut task = CountTask::plan(&problem(), &options).expect("plans");
-    if !with_cpu {
-        task.without_cpu();
-    }
-    for (number, device) in devices.into_iter().enumerate() {
-        task.add_device(&format!("failing-{number}"), device);
-    }
-    let mut notes = Vec::new();
-    let outcome = task.run(|event| {
-        if let CountEvent::Note(note) = event {
-            notes.push(note.to_owned());
-        }
-        ControlFlow::Continue(())
-    });
-    (outcome.expect("counts whatever the devices do"), notes)
+    count_on(&problem(), Some(Subproblems::ColumnSets), devices, with_cpu)
 }
 
 #[test]

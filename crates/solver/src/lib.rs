@@ -22,6 +22,7 @@ pub mod ilp;
 mod open_board;
 mod progress;
 pub mod simplex;
+mod stop_on_panic;
 mod verdict;
 
 pub use checkpoint::ResumeError;

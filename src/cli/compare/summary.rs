@@ -85,18 +85,8 @@ pub(super) fn short_time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::measured;
     use super::*;
-
-    fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
-        Measured {
-            n,
-            method,
-            elapsed_s: 0.5,
-            nodes: "7".into(),
-            proven,
-            answer: answer.map(str::to_owned),
-        }
-    }
 
     #[test]
     fn means_are_shifted_and_geometric_over_all_boards_of_a_method() {

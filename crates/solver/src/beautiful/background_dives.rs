@@ -8,9 +8,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::concurrent::{Learned, MAX_REPORT_INTERVAL, Start, StopOnPanic, TaskSink};
+use super::concurrent::{Learned, MAX_REPORT_INTERVAL, Start, TaskSink};
 use super::dive::{DiveOutcome, dive_nodes, dives_in_pass};
 use super::exact::Stage;
+use crate::stop_on_panic::StopOnPanic;
 use crate::verdict::Unproven;
 
 /// The state that the searches of a trial share with its dives.

@@ -16,6 +16,7 @@ use super::orbit_lp::OrbitLp;
 use super::orbits::Orbits;
 use super::proof_log::ProofLog;
 use crate::progress::{Progress, ProgressSink};
+use crate::stop_on_panic::StopOnPanic;
 use crate::verdict::Unproven;
 
 /// The longest time between two reports to the caller's sink.
@@ -81,17 +82,6 @@ impl ProgressSink for TaskSink<'_> {
 
     fn time_left(&self) -> Option<Duration> {
         None
-    }
-}
-
-/// Stops the other threads if its own panics; the scope of the threads then propagates the panic.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
     }
 }
 

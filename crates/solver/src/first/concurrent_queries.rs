@@ -11,6 +11,7 @@ use std::{fmt, iter, mem, thread};
 use super::query::{QueryOutcome, QuerySolver};
 use super::schedule::{Schedule, Turn};
 use crate::progress::{Progress, ProgressSink};
+use crate::stop_on_panic::StopOnPanic;
 use nqueens_proof::first::Refutation;
 
 /// A completion query with its limits.
@@ -115,7 +116,7 @@ pub(super) fn run_jobs(
         for (first, mut solvers) in groups.into_iter().enumerate() {
             let (schedule, idle, sender) = (&schedule, &idle, sender.clone());
             scope.spawn(move || {
-                let _guard = StopOnPanic(control);
+                let _guard = StopOnPanic(&control.stopped);
                 let can_be_helped =
                     |job: usize| wanted == Wanted::FirstOpen && jobs[job].help(1).is_some();
                 let begin = (first < jobs.len()).then_some(Turn::Begin(first));
@@ -178,17 +179,6 @@ pub(super) fn run_jobs(
         }
     });
     (found, idle.take())
-}
-
-/// Stops all jobs if its thread panics; the scope of the threads then propagates the panic.
-struct StopOnPanic<'a>(&'a Control<'a>);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.stop();
-        }
-    }
 }
 
 /// The solvers whose groups have nothing left to do.
