@@ -9,7 +9,7 @@ use crate::report::counted;
 /// The flag `--max-work`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct MaxWork {
-    /// The maximum number of steps of the check, each up to a microsecond, or unlimited (default:
+    /// The maximum number of steps of the check, each at most a microsecond, or unlimited (default:
     /// 500 000 000). If the check needs more, the exit code is 4. The checked file cannot raise the
     /// limit.
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
@@ -18,12 +18,12 @@ pub(super) struct MaxWork {
 
 /// The help of the flag for commands that check the file of `--resume`.
 pub(super) const RESUME_HELP: &str = "The maximum number of steps for checking the --resume file, \
-     each up to a microsecond, or unlimited (default: 500 000 000). It does not limit the search. \
+     each at most a microsecond, or unlimited (default: 500 000 000). It does not limit the search. \
      Needs --method exact";
 
 /// The help of the flag for commands that check a certificate that the coordinator sends.
 pub(super) const CERTIFICATE_HELP: &str = "The maximum number of steps for checking the \
-     certificate before it is written to --certificate, each up to a microsecond, or unlimited \
+     certificate before it is written to --certificate, each at most a microsecond, or unlimited \
      (default: 500 000 000)";
 
 impl MaxWork {

@@ -54,6 +54,7 @@ fn prove(
         boot: 1,
         call,
         capacity: 1,
+        threads: 1,
         holding: holding.to_vec(),
         answers,
         parts: true,
@@ -277,8 +278,8 @@ fn a_lie_about_a_subtree_is_detected_and_changes_nothing() {
     printed(&["check", &file]);
 }
 
-/// Submits a proof to a coordinator without workers, then pauses, resumes and cancels it. Returns its
-/// name.
+/// Submits a proof to a coordinator without workers, then pauses, resumes and cancels it. Returns
+/// its name.
 fn cancelled(coordinator: &Coordinator, scratch: &Scratch, what: &str, n: &str) -> String {
     let data = ["--data", coordinator.data()];
     let with = |words: &[&str]| printed(&[words, &data[..]].concat());

@@ -207,7 +207,7 @@ enum nqueens_status nqueens_beautiful(size_t n,
                                       struct nqueens_error **error);
 
 // Checks a certificate of `nqueens first` or `nqueens beautiful`, and returns what it proves. Its
-// maximum number of steps, each up to a microsecond, is `steps`; 0 means 500 000 000.
+// maximum number of steps, each at most a microsecond, is `steps`; 0 means 500 000 000.
 //
 // # Safety
 // Pointers are valid, and the certificate has its length; `run` may be NULL.

@@ -372,7 +372,7 @@ unsafe fn write_proof(proof: *mut *mut Proof, found: bindings::Proof) -> Result<
 }
 
 /// Checks a certificate of `nqueens first` or `nqueens beautiful`, and returns what it proves. Its
-/// maximum number of steps, each up to a microsecond, is `steps`; 0 means 500 000 000.
+/// maximum number of steps, each at most a microsecond, is `steps`; 0 means 500 000 000.
 ///
 /// # Safety
 /// Pointers are valid, and the certificate has its length; `run` may be NULL.

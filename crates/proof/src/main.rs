@@ -15,7 +15,7 @@ Checks certificates of `nqueens first` and `nqueens beautiful`: repeats their pr
 Usage: nqueens-check [--max-work <STEPS>|unlimited] [--threads <N>]
                      [--veripb <OUT> [--veripb-limit <LINES>]] <FILE>...
 
-A step takes up to a microsecond. The default limit is 500000000 steps for each file.
+A step takes at most a microsecond. The default limit is 500000000 steps for each file.
 Several threads can check one certificate of `nqueens first`; the default is 1.
 
 With --veripb, one certificate that was accepted is translated for the checker VeriPB: OUT.opb says that a better

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::ProofError;
 
-/// Operations per step. An operation takes up to a nanosecond, so a step takes up to a microsecond.
+/// Operations per step. An operation takes at most a nanosecond, so a step takes at most a microsecond.
 const OPERATIONS: u64 = 1000;
 
 /// Operations between two calls of the function that may stop a check: about a millisecond.
@@ -82,7 +82,7 @@ impl FromStr for StepLimit {
 
 /// A meter that counts the work of checks, and ends them at a limit or on request.
 ///
-/// Work is counted in *steps*, each up to a microsecond on a processor of 2024.
+/// Work is counted in *steps*, each at most a microsecond on a processor of 2024.
 pub struct Meter<'a> {
     done: u64,
     most: u64,

@@ -14,7 +14,7 @@ from ._counting import ProgressCallback, callback
 from ._errors import FileError, NQueensError
 from ._placement import Placement
 
-#: The maximum number of steps of a check, each up to a microsecond.
+#: The maximum number of steps of a check, each at most a microsecond.
 MOST_WORK = 500_000_000
 
 
@@ -123,7 +123,7 @@ class Statement:
     norm: str | None
     #: Whether only doubly symmetric solutions were considered; None for a first solution.
     symmetric: bool | None
-    #: The steps of the check, each up to a microsecond.
+    #: The steps of the check, each at most a microsecond.
     work: int
     #: The statement as a sentence.
     text: str
@@ -139,7 +139,7 @@ def check(
     The statement is proved again, in exact integers, by code that shares only the definition of
     the board with the solvers (docs/certificates.md has the format).
 
-    :param max_work: the maximum number of steps, each up to a microsecond; None for no limit.
+    :param max_work: the maximum number of steps, each at most a microsecond; None for no limit.
     :raises CheckFailedError: the certificate does not prove what it says.
     :raises FileError: it is not a certificate, or cannot be read.
     :raises UnprovenError: the check takes more steps.

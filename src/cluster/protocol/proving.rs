@@ -29,8 +29,8 @@ pub struct CompletionQuery {
     pub prefix: Vec<usize>,
     /// The maximum number of linear relaxations (LPs) to solve.
     pub programmes: u64,
-    /// The maximum number of nodes of a long search.
-    pub search_nodes: u64,
+    /// The node limit of each exhaustive search under the first dual bound on boards of odd size.
+    pub node_limit: u64,
     /// The number of the search order: 0 for the usual one, any other number for a different one.
     pub attempt: u64,
 }
@@ -94,6 +94,8 @@ pub struct ProveCall {
     pub number: u64,
     /// The number of tasks that the worker can hold.
     pub capacity: usize,
+    /// The number of its threads for tasks; 0 if it is of an earlier version.
+    pub threads: usize,
     /// The tasks that the worker holds.
     pub holding: Vec<u64>,
     /// The answers, each with its task.
@@ -118,8 +120,9 @@ fn from_zero(columns: &[u32], largest: usize) -> Result<Vec<usize>, Malformed> {
 
 impl From<&CompletionQuery> for v1::CompletionQuery {
     fn from(query: &CompletionQuery) -> Self {
-        let CompletionQuery { n, ref prefix, programmes, search_nodes, attempt } = *query;
-        Self { n: n as u32, columns: from_one(prefix), programmes, search_nodes, attempt }
+        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt } = *query;
+        let (n, columns, node_limit) = (n as u32, from_one(prefix), Some(node_limit));
+        Self { n, columns, programmes, node_limit, attempt }
     }
 }
 
@@ -136,13 +139,14 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         if !on_board || first_attack(Piece::Queen, n, &squares).is_some() {
             return Err(Malformed::Range("a column"));
         }
-        let v1::CompletionQuery { programmes, attempt, .. } = *query;
-        let search_nodes = match query.search_nodes {
-            0 if programmes < 32 => 0,
-            0 => programmes.saturating_mul(10_000),
-            nodes => nodes,
-        };
-        Ok(Self { n, prefix, programmes, search_nodes, attempt })
+        /// The least number of programmes for which earlier versions searched, and the node limit for
+        /// each of them.
+        const EARLIER: (u64, u64) = (32, 10_000);
+        let v1::CompletionQuery { programmes, node_limit, attempt, .. } = *query;
+        let node_limit = node_limit.unwrap_or_else(|| {
+            if programmes < EARLIER.0 { 0 } else { programmes.saturating_mul(EARLIER.1) }
+        });
+        Ok(Self { n, prefix, programmes, node_limit, attempt })
     }
 }
 
@@ -290,6 +294,7 @@ impl TryFrom<v1::ProveRequest> for ProveCall {
             boot: request.boot,
             number: request.call,
             capacity: request.capacity as usize,
+            threads: request.threads as usize,
             holding: request.holding,
             answers: request.answers.into_iter().map(answer).collect::<Result<_, _>>()?,
             parts: request.parts && request.heeds_full,
@@ -303,11 +308,11 @@ mod tests {
 
     #[test]
     fn a_query_of_an_earlier_coordinator_has_its_search_limit() {
-        let search_nodes = |programmes| {
+        let node_limit = |programmes| {
             let sent = v1::CompletionQuery { n: 8, programmes, ..Default::default() };
-            CompletionQuery::try_from(&sent).map(|query| query.search_nodes)
+            CompletionQuery::try_from(&sent).map(|query| query.node_limit)
         };
-        assert_eq!([31, 32, u64::MAX].map(search_nodes), [Ok(0), Ok(320_000), Ok(u64::MAX)]);
+        assert_eq!([31, 32, u64::MAX].map(node_limit), [Ok(0), Ok(320_000), Ok(u64::MAX)]);
     }
 
     #[test]
@@ -316,7 +321,7 @@ mod tests {
             n: 8,
             prefix: vec![0, 4, 7],
             programmes: 15,
-            search_nodes: 9,
+            node_limit: 9,
             attempt: 3,
         };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));

@@ -106,6 +106,11 @@ impl Provers {
         Self { shared: Arc::new(shared), most: threads }
     }
 
+    /// Returns the maximum number of threads.
+    pub(super) const fn threads(&self) -> usize {
+        self.most
+    }
+
     /// Returns how many tasks may be held: enough that no thread waits for the network, but no more
     /// than will be started soon, since other workers could solve them.
     pub(super) fn capacity(&self) -> usize {
@@ -261,13 +266,12 @@ impl Solvers {
     }
 
     fn complete(&mut self, query: &CompletionQuery, control: &Control<'_>) -> QueryOutcome {
-        let CompletionQuery { n, ref prefix, programmes, search_nodes, attempt } = *query;
+        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[], &[]))),
         };
-        let query =
-            PrefixQuery { prefix, lp_limit: programmes, search_nodes, attempt, only_dives: false };
+        let query = PrefixQuery { node_limit, ..PrefixQuery::new(prefix, programmes, attempt) };
         let outcome = solver.solve(&query, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
@@ -297,7 +301,7 @@ mod tests {
             n,
             prefix: prefix.to_vec(),
             programmes,
-            search_nodes: 0,
+            node_limit: 0,
             attempt: 0,
         })
     }

@@ -48,7 +48,7 @@ pub(crate) struct Board {
     /// The queens at each hole of the tree; `None` if the tree must not have holes. A depth-first
     /// search leaves at most the squares of the lines on one path, so n² holes are enough.
     pub(super) holes: Option<Vec<Vec<usize>>>,
-    /// Operations not yet reported to a meter, each about a nanosecond.
+    /// Operations not yet reported to a meter, each up to a nanosecond.
     operations: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Refutations that were checked before they are part of a certificate.
+//! Refutations that were checked before the certificate is made.
 
 use std::collections::HashMap;
 
 use super::{Refutation, check_refutation_within};
 use crate::{Meter, ProofError};
 
-/// A refutation that was checked.
+/// A refutation that has passed its check.
 #[derive(Clone, Debug)]
 pub struct CheckedRefutation {
     n: usize,
@@ -15,7 +15,8 @@ pub struct CheckedRefutation {
 }
 
 impl CheckedRefutation {
-    /// Checks a refutation like [`check_refutation_within`].
+    /// Checks a refutation like [`check_refutation_within`], with at most `limit` work: 1 for each
+    /// placed queen, 500 for each dual bound.
     ///
     /// # Errors
     /// As for [`check_refutation_within`].
@@ -33,20 +34,19 @@ impl CheckedRefutation {
 
 /// Checked refutations of boards of one size, at most one of each prefix.
 #[derive(Clone, Debug)]
-pub struct CheckedRefutations {
+pub struct CheckedRefutationSet {
     n: usize,
     /// By prefix: the refutation and its work.
     by_prefix: HashMap<Vec<usize>, (Refutation, u64)>,
 }
 
-impl CheckedRefutations {
+impl CheckedRefutationSet {
     /// Creates an empty set for the board of size `n`.
     pub fn new(n: usize) -> Self {
         Self { n, by_prefix: HashMap::new() }
     }
 
-    /// Adds a refutation, which replaces that of the same prefix. One of a board of another size is
-    /// ignored.
+    /// Adds a refutation and replaces one of the same prefix. Ignores those for other board sizes.
     pub fn insert(&mut self, checked: CheckedRefutation) {
         let CheckedRefutation { n, prefix, refutation, work } = checked;
         if n == self.n {
@@ -54,7 +54,17 @@ impl CheckedRefutations {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns the number of refutations.
+    pub fn len(&self) -> usize {
+        self.by_prefix.len()
+    }
+
+    /// Keeps the refutations of the prefixes for which `is_kept` returns true.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&[usize]) -> bool) {
+        self.by_prefix.retain(|prefix, _| is_kept(prefix));
+    }
+
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.by_prefix.is_empty()
     }

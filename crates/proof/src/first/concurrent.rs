@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::refutation::skip_tree;
-use super::{CheckedRefutations, TOO_LONG, check_tree, is_free, smaller_prefixes};
+use super::{CheckedRefutationSet, TOO_LONG, check_tree, is_free, smaller_prefixes};
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
 
@@ -14,7 +14,7 @@ use crate::{Meter, ProofError};
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that the trees in `reader` are the refutations, in order, of all prefixes before the
-/// solution. Those that are among `checked` are not checked again. Returns the work as stated in
+/// solution. Refutations in `checked` are not checked again. Returns the work as stated in
 /// certificates, at most `limit`.
 ///
 /// # Errors
@@ -25,7 +25,7 @@ pub(super) fn check_concurrently(
     solution: Option<&[usize]>,
     mut reader: Reader<'_>,
     limit: u64,
-    checked: &CheckedRefutations,
+    checked: &CheckedRefutationSet,
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<u64, ProofError> {

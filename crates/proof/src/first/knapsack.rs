@@ -42,14 +42,14 @@ pub(crate) enum KnapsackOutcome {
     TooLarge,
 }
 
-/// The tables of a knapsack. Their memory is used again for the next one; to allocate it took 17 % of the
-/// time of `nqueens check` for n = 97.
+/// The tables of a knapsack. Their memory is reused: its allocation took 1.5 of the 8.6 s of
+/// `nqueens check` for n = 97.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// By number of first items: the greatest weights of their sets.
     layers: Vec<i64>,
-    /// The layers over the items behind the current one, without and with it.
-    behind: Vec<i64>,
+    /// The layers over the items after the current one, and from it on.
+    after: Vec<i64>,
     from_item: Vec<i64>,
 }
 
@@ -142,8 +142,8 @@ impl Knapsack {
         Self { items, frames }
     }
 
-    /// Fills the layers, of so many entries in all, with the greatest weights of sets of the first
-    /// items. Returns the greatest weight of a set of all items.
+    /// Fills the layers, `entries` in all, with the greatest weights of sets of the first items.
+    /// Returns the greatest weight of a set of all items.
     fn forward(&self, entries: usize, tables: &mut Tables) -> i64 {
         tables.layers.clear();
         tables.layers.resize(entries, NONE);
@@ -163,22 +163,22 @@ impl Knapsack {
     /// Returns for each item the greatest weight of a set that contains it. Combines the forward
     /// layers with tables over the items after it, from the last item backwards.
     fn backward(&self, tables: &mut Tables) -> Vec<Option<i64>> {
-        let Tables { layers, behind, from_item: layer } = tables;
+        let Tables { layers, after, from_item: layer } = tables;
         let mut with = vec![None; self.items.len()];
-        behind.clear();
-        behind.push(0);
+        after.clear();
+        after.push(0);
         let mut end = layers.len() - 1;
         for (i, item) in self.items.iter().enumerate().rev() {
             let (from, to) = (&self.frames[i + 1], &self.frames[i]);
             let begin = end - to.entries();
             layer.clear();
             layer.resize(to.entries(), NONE);
-            improve(to, layer, from, behind, -1, -item.place, item.weight);
+            improve(to, layer, from, after, -1, -item.place, item.weight);
             let before = &layers[begin..end];
-            let best = layer.iter().zip(before).map(|(behind, before)| behind + before).max();
+            let best = layer.iter().zip(before).map(|(after, before)| after + before).max();
             with[i] = best.filter(|&best| best >= 0);
-            improve(to, layer, from, behind, 0, 0, 0);
-            std::mem::swap(behind, layer);
+            improve(to, layer, from, after, 0, 0, 0);
+            std::mem::swap(after, layer);
             end = begin;
         }
         with

@@ -49,7 +49,7 @@ mod refuted_positions;
 #[cfg(test)]
 mod tests;
 
-pub use checked_refutations::{CheckedRefutation, CheckedRefutations};
+pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
 pub(crate) use knapsack::{Heaviest, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;
@@ -94,12 +94,12 @@ pub fn certificate_within(
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
-    let none = CheckedRefutations::new(n);
+    let none = CheckedRefutationSet::new(n);
     certificate_with_checked(n, solution, refutations, &none, threads, meter)
 }
 
-/// Creates a certificate like [`certificate_within`]. Refutations that are among `checked` are not
-/// checked again.
+/// Creates a certificate like [`certificate_within`]. Refutations in `checked` are not checked again:
+/// the meter does not count them, but the work that the certificate states includes theirs.
 ///
 /// # Errors
 /// As for [`certificate_within`].
@@ -107,7 +107,7 @@ pub fn certificate_with_checked(
     n: usize,
     solution: Option<&[usize]>,
     refutations: &[&Refutation],
-    checked: &CheckedRefutations,
+    checked: &CheckedRefutationSet,
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
@@ -163,7 +163,7 @@ pub fn check_with_threads(
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
     let before = meter.work();
-    let none = CheckedRefutations::new(n);
+    let none = CheckedRefutationSet::new(n);
     let (solution, _) = check_claim_with_threads(n, reader, limit, &none, threads, meter)?;
     Ok(ProvedStatement {
         kind: Kind::First,
@@ -261,14 +261,14 @@ fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Option<Vec<usize>>, P
     }
 }
 
-/// Checks a claim with its refutations by this number of threads; 0 is treated as 1. Those that are
-/// among `checked` are not checked again. Returns the solution and the work as stated in
+/// Checks a claim with its refutations by this number of threads; 0 is treated as 1. Refutations in
+/// `checked` are not checked again. Returns the solution and the work as stated in
 /// certificates.
 fn check_claim_with_threads(
     n: usize,
     mut reader: Reader<'_>,
     limit: u64,
-    checked: &CheckedRefutations,
+    checked: &CheckedRefutationSet,
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<(Option<Vec<usize>>, u64), ProofError> {

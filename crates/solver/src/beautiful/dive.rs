@@ -72,7 +72,7 @@ impl Engine<'_> {
             let before = (self.bounds.clone(), self.log.mark());
             let Some((last, possible)) = self.assume(next)? else { return Ok(DiveOutcome::Open) };
             let settled = if possible && !self.reduce()? {
-                self.settle(self.search_nodes(nodes))?
+                self.settle(self.node_limit(nodes))?
             } else {
                 TrialOutcome::Refuted
             };
@@ -108,7 +108,7 @@ impl Engine<'_> {
     }
 
     /// Returns the nodes for one search in a dive of `nodes` nodes.
-    fn search_nodes(&self, nodes: u64) -> u64 {
+    fn node_limit(&self, nodes: u64) -> u64 {
         let very_wide = self.bounds.squares(self.orbits).len() > params::VERY_WIDE_SQUARES;
         (nodes / params::MIN_SEARCHES_PER_DIVE).min(if very_wide {
             params::VERY_WIDE_SEARCH_NODES

@@ -21,8 +21,9 @@ pub struct PrefixQuery<'a> {
     pub prefix: &'a [usize],
     /// Maximum number of LPs solved for the query.
     pub lp_limit: u64,
-    /// Maximum number of nodes of a long search of the query; it may have fewer.
-    pub search_nodes: u64,
+    /// Node limit of each exhaustive search under the first dual bound on boards of odd size. The LP
+    /// limit limits it, too.
+    pub node_limit: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion. Solvers on other machines
@@ -31,19 +32,19 @@ pub struct PrefixQuery<'a> {
 }
 
 impl<'a> PrefixQuery<'a> {
-    /// Creates a query whose searches are limited only by its LP limit.
-    pub(super) const fn new(prefix: &'a [usize], lp_limit: u64, attempt: u64) -> Self {
-        Self { prefix, lp_limit, search_nodes: u64::MAX, attempt, only_dives: false }
+    /// Creates a query that is limited only by its LP limit.
+    pub const fn new(prefix: &'a [usize], lp_limit: u64, attempt: u64) -> Self {
+        Self { prefix, lp_limit, node_limit: u64::MAX, attempt, only_dives: false }
     }
 }
 
 /// Solvers that run concurrently.
 pub(super) type Solvers = Vec<Box<dyn QuerySolver>>;
 
-/// The solvers of a run, whose number may grow while it goes on.
+/// A source of solvers; more may become available during a run.
 pub trait SolverSource: fmt::Debug + Sync {
-    /// Returns the solvers that have become available since the last call. The first call returns at
-    /// least one.
+    /// Returns the solvers that have become available since the last call. The first call returns
+    /// at least one.
     fn take_new(&self) -> Vec<Box<dyn QuerySolver>>;
 }
 
@@ -217,13 +218,13 @@ pub struct Control<'a> {
     lps_solved: AtomicU64,
     /// The job of an outer run, if this run is a part of one.
     outer: Option<Task<'a>>,
-    /// More solvers of this run.
+    /// The source of further solvers of this run.
     source: Option<&'a dyn SolverSource>,
 }
 
 impl<'a> Control<'a> {
     /// Creates the state of a run that has the solvers of `source`.
-    pub(super) fn with_solvers_of(source: &'a dyn SolverSource) -> Self {
+    pub(super) fn with_source(source: &'a dyn SolverSource) -> Self {
         Self { source: Some(source), ..Self::default() }
     }
 
@@ -250,10 +251,10 @@ impl<'a> Control<'a> {
     }
 
     /// Returns the solvers of the outer runs that are idle, and those that have become available.
-    pub(super) fn take_idle_solvers(&self) -> Solvers {
+    pub(super) fn take_available_solvers(&self) -> Solvers {
         let mut solvers = self.source.map_or_else(Vec::new, SolverSource::take_new);
         if let Some(outer) = self.outer {
-            solvers.append(&mut outer.control.take_idle_solvers());
+            solvers.append(&mut outer.control.take_available_solvers());
             solvers.append(&mut outer.idle.take());
         }
         solvers
@@ -373,7 +374,7 @@ mod tests {
                 Self::Refuted => {}
                 Self::WaitsForSolver => {
                     while solvers.len() < 2 {
-                        solvers.append(&mut control.take_idle_solvers());
+                        solvers.append(&mut control.take_available_solvers());
                         thread::yield_now();
                     }
                 }

@@ -284,7 +284,7 @@ impl<'a> Decider<'a> {
         let level = jobs.first().map_or(0, |job| job.prefix().len());
         let Self { solvers, refuted, control, observer, .. } = self;
         let mut all = mem::take(*solvers);
-        all.append(&mut control.take_idle_solvers());
+        all.append(&mut control.take_available_solvers());
         let sizes = match groups {
             Some(sizes) => sizes.into_iter().chain(iter::repeat_n(1, all.len())).collect(),
             // A query is for one solver.

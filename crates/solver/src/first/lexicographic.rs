@@ -107,8 +107,8 @@ pub fn first_solution(
 }
 
 /// Like [`first_solution`], but with the query solvers of `source`, which run concurrently and may
-/// share the same workers. Their answers are trusted: a caller with remote solvers has to validate the
-/// answers first.
+/// share the same workers. Their answers are trusted: a caller with remote solvers has to validate
+/// the answers first.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`], or `source` has no solvers.
@@ -119,7 +119,7 @@ pub fn first_solution_with(
     sink: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
-    let control = Control::with_solvers_of(source);
+    let control = Control::with_source(source);
     search(n, options, (source.take_new(), false), &control, sink, keep)
 }
 

@@ -18,13 +18,12 @@ impl Limits {
     /// The limits of a quick attempt.
     pub(super) const QUICK: Self = Self { lps: 1, diving: 0, searching: 0, if_tight: 0 };
 
-    /// Creates the limits for a query with `lp_limit` LPs on the board of size `n`, whose long
-    /// searches have at most `search_nodes` nodes.
-    pub(super) fn new(n: usize, lp_limit: u64, search_nodes: u64) -> Self {
+    /// Creates the limits for a query with these limits on the board of size `n`.
+    pub(super) fn new(n: usize, lp_limit: u64, node_limit: u64) -> Self {
         Self {
             lps: lp_limit,
             diving: lp_limit.saturating_mul(diving(n)),
-            searching: searching(n, lp_limit).min(search_nodes),
+            searching: searching(n, lp_limit).min(node_limit),
             if_tight: 0,
         }
     }

@@ -79,7 +79,8 @@ pub(super) const RECENT_MULTIPLIERS: usize = 8;
 /// 1000 is about the same, 300 worse.
 pub(super) const LIMITED_SEARCH_NODES: u64 = 3000;
 
-/// Queries with at least this LP limit may search for long on boards of even size, too.
+/// Queries with at least this LP limit, and all on boards of odd size, keep only the refuted positions
+/// of prefixes that theirs extends.
 pub(super) const LONG_QUERY_LPS: u64 = 32;
 
 /// Nodes of the long search under the first dual bound on boards of odd size, per LP of the query's

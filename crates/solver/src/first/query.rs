@@ -156,7 +156,7 @@ struct CompletionSearch<'c, W: Width> {
 
 impl<W: Width> QuerySolver for LocalSolver<W> {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
-        let PrefixQuery { prefix, lp_limit, search_nodes, attempt, only_dives } = *query;
+        let PrefixQuery { prefix, lp_limit, node_limit, attempt, only_dives } = *query;
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
             State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
@@ -182,7 +182,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             });
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
-        let left = Limits::new(self.n, lp_limit, search_nodes);
+        let left = Limits::new(self.n, lp_limit, node_limit);
         if left.searching > 0 || lp_limit >= params::LONG_QUERY_LPS {
             if !self.is_local {
                 self.refuted_positions = RefutedPositions::default();

@@ -247,7 +247,7 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
             let query = PrefixQuery {
-                search_nodes: random.choice([0, 10, u64::MAX]).unwrap_or(0),
+                node_limit: random.choice([0, 10, u64::MAX]).unwrap_or(0),
                 attempt: random.u64(0..3),
                 ..PrefixQuery::new(&prefix, u64::MAX, 0)
             };

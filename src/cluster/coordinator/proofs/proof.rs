@@ -248,7 +248,7 @@ impl Proof {
         Ok(())
     }
 
-    /// Finishes the proof with a certificate that was checked as a whole.
+    /// Finishes the proof with a certificate that was checked.
     pub(super) fn finish(
         &self,
         certificate: &[u8],

@@ -10,7 +10,7 @@ use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
 use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
-use crate::proof::first::{CheckedRefutation, CheckedRefutations, Refutation};
+use crate::proof::first::{CheckedRefutation, CheckedRefutationSet, Refutation};
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
 use crate::solver::first::{PrefixQuery, QueryOutcome, QuerySolver, Task, decide_by_propagation};
@@ -22,16 +22,16 @@ pub(super) struct CheckPermits {
     released: Condvar,
 }
 
-/// Returns the number of cores for searches and checks: one is left for everything else.
-pub(super) fn free_cores() -> usize {
+/// Returns the number of threads for searches and checks: one core is left for everything else.
+pub(super) fn check_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     (cores - 1).max(1)
 }
 
 impl CheckPermits {
-    /// Creates a semaphore for the free cores.
+    /// Creates a semaphore with one permit for each of the threads for checks.
     pub(super) fn new() -> Self {
-        Self { free: Mutex::new(free_cores()), released: Condvar::new() }
+        Self { free: Mutex::new(check_threads()), released: Condvar::new() }
     }
 
     /// Runs `work` once a permit is free. Returns its result and its duration.
@@ -125,7 +125,7 @@ pub(super) struct RemoteQuerySolver {
     pub(super) n: usize,
     pub(super) solver: RemoteSolver,
     /// The refutations that were accepted.
-    pub(super) checked: Arc<Mutex<CheckedRefutations>>,
+    pub(super) checked: Arc<Mutex<CheckedRefutationSet>>,
 }
 
 impl QuerySolver for RemoteQuerySolver {
@@ -136,9 +136,10 @@ impl QuerySolver for RemoteQuerySolver {
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }
-        let search_nodes = query.search_nodes.min(MOST_SEARCH_NODES);
+        let most_nodes = programmes.saturating_mul(NODES_PER_PROGRAMME).min(MOST_NODES_OF_A_SEARCH);
+        let node_limit = query.node_limit.min(most_nodes);
         let (n, prefix) = (self.n, prefix.to_vec());
-        let query = CompletionQuery { n, prefix, programmes, search_nodes, attempt };
+        let query = CompletionQuery { n, prefix, programmes, node_limit, attempt };
         loop {
             let wanted = || !task.is_stopped();
             let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
@@ -172,12 +173,14 @@ impl QuerySolver for RemoteQuerySolver {
 /// needs.
 const MOST_STEPS: u64 = 100_000_000;
 
-/// The maximum number of nodes of a long search at a worker.
-const MOST_SEARCH_NODES: u64 = 10_000_000;
+/// The node limit of a search at a worker: as in this process for each linear program, but no more
+/// than can be checked within [`MOST_STEPS`], at up to ten steps for a node.
+const NODES_PER_PROGRAMME: u64 = 800_000;
+const MOST_NODES_OF_A_SEARCH: u64 = 5_000_000;
 
 /// Returns the maximum work for checking a refutation, in the unit of certificates.
 fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
-    /// For each node of a long search: two to four queens are usual.
+    /// For each node of such a search: two to four queens are usual.
     const NODE: u64 = 8;
     /// For each linear relaxation that was allowed, and once more: as much as all of n = 62 takes,
     /// which is half a second.
@@ -188,7 +191,7 @@ fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
     const SQUARE: u64 = 501;
     let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
     EACH.saturating_mul(query.programmes.saturating_add(1))
-        .saturating_add(NODE.saturating_mul(query.search_nodes))
+        .saturating_add(NODE.saturating_mul(query.node_limit))
         .saturating_add(SQUARE * squares)
 }
 
@@ -196,7 +199,7 @@ fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
 fn validate_completion(
     query: &CompletionQuery,
     outcome: &TaskOutcome,
-    checked: &Mutex<CheckedRefutations>,
+    checked: &Mutex<CheckedRefutationSet>,
     meter: &mut Meter<'_>,
 ) -> (AnswerVerdict, QueryOutcome) {
     let CompletionQuery { n, prefix, .. } = query;

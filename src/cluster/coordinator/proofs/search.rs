@@ -10,28 +10,29 @@ use std::{fmt, io};
 use super::proof_store::Goal;
 use super::remote_solver::{
     AnswerObserver, CheckPermits, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver,
-    free_cores,
+    check_threads,
 };
 use super::task_queue::TaskQueue;
 use super::{Proof, lock};
 use crate::board::Norm;
-use crate::proof::first::CheckedRefutations;
+use crate::proof::first::CheckedRefutationSet;
 use crate::proof::{self, Meter};
 use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_with};
-use crate::solver::first::{self, Found, Options, QuerySolver, SolverSource};
+use crate::solver::first::{self, Found, Options, QuerySolver, Refutations, SolverSource};
 use crate::solver::{Progress, ProgressSink};
 
 /// The maximum number of open tasks of one proof.
 const REMOTE_SOLVERS: usize = 64;
 
 /// The remote solvers of a proof of a first solution: as many as keep the workers busy, since the
-/// answer to one query often makes those of later prefixes useless. Measured with three workers of one
-/// thread, 64 solvers and 6: n = 97 more than 200 s and 60 s, n = 91 27 and 31 s, n = 84 24 and 33 s.
+/// answer to one query often makes those about later prefixes irrelevant. Measured with three workers
+/// of one thread, 64 solvers and 6: n = 97 more than 200 s and 60 s; for n = 62 to 91 the difference
+/// is within the variation of the runs. Workers that leave do not reduce the number.
 struct RemoteQuerySolvers<'a> {
     n: usize,
     queue: &'a TaskQueue,
     solver: &'a (dyn Fn() -> RemoteSolver + Sync),
-    checked: Arc<Mutex<CheckedRefutations>>,
+    checked: Arc<Mutex<CheckedRefutationSet>>,
     /// The number of solvers so far.
     number: Mutex<usize>,
 }
@@ -50,7 +51,7 @@ impl SolverSource for RemoteQuerySolvers<'_> {
     fn take_new(&self) -> Vec<Box<dyn QuerySolver>> {
         let mut number = lock(&self.number);
         let before = *number;
-        *number = before.max(self.queue.capacity().clamp(2, REMOTE_SOLVERS));
+        *number = before.max(self.queue.wanted_tasks().clamp(2, REMOTE_SOLVERS));
         let solver = |_| -> Box<dyn QuerySolver> {
             let (solver, checked) = ((self.solver)(), Arc::clone(&self.checked));
             Box::new(RemoteQuerySolver { n: self.n, solver, checked })
@@ -97,7 +98,7 @@ impl Proof {
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let refuted = self.store.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-        let checked = Arc::new(Mutex::new(CheckedRefutations::new(n)));
+        let checked = Arc::new(Mutex::new(CheckedRefutationSet::new(n)));
         let solvers = RemoteQuerySolvers {
             n,
             queue,
@@ -110,6 +111,7 @@ impl Proof {
         let found =
             first::first_solution_with(n, options, &solvers, &mut StopSink(self), &mut |refuted| {
                 self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+                forget_unused(&mut lock(&checked), refuted);
                 saver.save_if_due(|| self.store.write_refuted(n, refuted));
             });
         self.store.write_refuted(n, &found.refuted)?;
@@ -123,7 +125,7 @@ impl Proof {
 
     fn search_most_beautiful(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
         // Searches that are not handed out run here.
-        let threads = free_cores();
+        let threads = check_threads();
         let query = beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let begun = self.store.proved(&query, &mut Meter::new(None).stopped_by(&is_stopped))?;
@@ -156,17 +158,26 @@ impl Proof {
     }
 }
 
-/// Returns the certificate of a first solution. Refutations of workers that were accepted are not
-/// checked again.
+/// The maximum number of checked refutations beyond twice the number of those that are needed.
+const MOST_UNUSED: usize = 100;
+
+/// Forgets the checked refutations that are no longer needed if there are too many.
+fn forget_unused(checked: &mut CheckedRefutationSet, refuted: &Refutations) {
+    if checked.len() > MOST_UNUSED + 2 * refuted.len() {
+        checked.retain(|prefix| refuted.contains_key(prefix));
+    }
+}
+
+/// Returns the certificate of a first solution. Refutations in `checked` are not checked again.
 fn certificate(
     n: usize,
     found: &Found,
-    checked: &CheckedRefutations,
+    checked: &CheckedRefutationSet,
     meter: &mut Meter<'_>,
 ) -> io::Result<Vec<u8>> {
     let (solution, refutations) = (found.solution.as_deref(), found.refutations(n));
     let refutations: Vec<_> = refutations.iter().collect();
-    let threads = free_cores();
+    let threads = check_threads();
     let certificate =
         proof::first::certificate_with_checked(n, solution, &refutations, checked, threads, meter);
     certificate.map_err(|error| io::Error::other(error.to_string()))
@@ -221,6 +232,35 @@ impl<'a> Saver<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{Piece, Square, first_attack};
+    use crate::proof::first::{CheckedRefutation, Refutation};
+
+    #[test]
+    fn checked_refutations_that_are_no_longer_needed_are_forgotten() {
+        let n = 8;
+        let mut checked = CheckedRefutationSet::new(n);
+        let (mut refuted, mut inserted) = (Refutations::new(), 0);
+        for number in 0..n.pow(5) {
+            let prefix: Vec<usize> = (0..5).map(|row| number / n.pow(row) % n).collect();
+            let squares: Vec<Square> =
+                prefix.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
+            if first_attack(Piece::Queen, n, &squares).is_some() {
+                continue;
+            }
+            let (search, meter) = (Refutation::search(), &mut Meter::default());
+            if let Ok(one) = CheckedRefutation::new(n, &prefix, search.clone(), u64::MAX, meter) {
+                checked.insert(one);
+                inserted += 1;
+                if inserted % 10 == 0 {
+                    refuted.insert(prefix, search);
+                }
+                forget_unused(&mut checked, &refuted);
+                assert!(checked.len() <= MOST_UNUSED + 2 * refuted.len());
+                assert!(checked.len() >= refuted.len());
+            }
+        }
+        assert!(inserted > 3 * MOST_UNUSED, "{inserted}");
+    }
 
     #[test]
     fn slow_checkpoints_are_written_less_often() {

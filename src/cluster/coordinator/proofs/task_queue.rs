@@ -6,7 +6,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -128,8 +127,8 @@ struct LastCall {
     boot: u64,
     call: u64,
     at_ms: u64,
-    /// The smallest number of tasks that it could hold since its start, other than 0.
-    capacity: Option<NonZeroUsize>,
+    /// The number of tasks that keep it busy.
+    tasks: usize,
 }
 
 #[derive(Debug)]
@@ -217,17 +216,16 @@ impl QueueState {
 
     /// Processes the lists of a call. Returns `None` if a later call came before it.
     fn call(&mut self, worker: &str, call: &ProveCall, now_ms: u64) -> Option<ProveReply> {
-        let ProveCall { boot, number, capacity, ref holding, parts, .. } = *call;
+        let ProveCall { boot, number, capacity, threads, ref holding, parts, .. } = *call;
         if let Some(why) = self.quarantined.get(worker) {
             return Some(ProveReply { quarantined: Some(why.clone()), ..ProveReply::default() });
         }
         if self.workers.get(worker).is_some_and(|seen| seen.boot == boot && seen.call > number) {
             return None;
         }
-        let before = self.workers.get(worker).filter(|seen| seen.boot == boot);
-        let capacities = [before.and_then(|seen| seen.capacity), NonZeroUsize::new(capacity)];
-        let least = capacities.into_iter().flatten().min();
-        let last = LastCall { boot, call: number, at_ms: now_ms, capacity: least };
+        // One for each thread, and one that is ready when it is done. The capacity may be larger.
+        let tasks = if threads == 0 { capacity } else { capacity.min(2 * threads) };
+        let last = LastCall { boot, call: number, at_ms: now_ms, tasks };
         self.workers.insert(worker.to_owned(), last);
         self.expire(now_ms);
         // Answers of another version do not matter for this one.
@@ -427,10 +425,9 @@ impl TaskQueue {
         state.quarantined.remove(worker).is_some()
     }
 
-    /// Returns the number of tasks that keep all workers busy; a worker holds two for each thread.
-    pub(super) fn capacity(&self) -> usize {
-        let state = self.state();
-        state.workers.values().filter_map(|seen| seen.capacity).map(NonZeroUsize::get).sum()
+    /// Returns the number of tasks that keep all workers busy.
+    pub(super) fn wanted_tasks(&self) -> usize {
+        self.state().workers.values().map(|seen| seen.tasks).sum()
     }
 
     /// Returns the number of open tasks of a job, and how many of them are leased.

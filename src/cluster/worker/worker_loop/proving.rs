@@ -88,6 +88,7 @@ impl WorkerLoop {
             boot: self.boot,
             call: number,
             capacity: capacity as u32,
+            threads: self.provers.threads() as u32,
             holding,
             answers: sent,
             parts: true,

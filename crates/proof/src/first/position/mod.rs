@@ -41,7 +41,7 @@ pub(crate) struct Position {
     weights: Vec<usize>,
     /// The failures of rows and those of columns since their weights were last halved.
     failures: [usize; 2],
-    /// Operations not yet reported, each about a nanosecond.
+    /// Operations not yet reported, each up to a nanosecond.
     operations: Cell<u64>,
     /// Memory for the knapsacks.
     tables: RefCell<Tables>,
@@ -342,7 +342,8 @@ impl Position {
         }
     }
 
-    /// Takes note of a line that has at most one candidate left, and no queen.
+    /// Takes note of a line that has at most one candidate left, and no queen. Out of line, so that
+    /// `eliminate_on` is inlined: a check takes 8 % less time.
     #[inline(never)]
     fn note_few_candidates(&mut self, line: usize) {
         if self.lines[line].count == 1 {

@@ -8,7 +8,7 @@ use crate::solver::first::{Control, query_solver};
 /// Returns a query with a search limit of a node.
 fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
     let prefix = prefix.to_vec();
-    CompletionQuery { n, prefix, programmes, search_nodes: 1, attempt: 0 }
+    CompletionQuery { n, prefix, programmes, node_limit: 1, attempt: 0 }
 }
 
 /// Validates an answer. A refutation is kept exactly if it is good.
@@ -17,7 +17,7 @@ fn validate(
     outcome: &TaskOutcome,
     meter: &mut Meter<'_>,
 ) -> (AnswerVerdict, QueryOutcome) {
-    let checked = Mutex::new(CheckedRefutations::new(query.n));
+    let checked = Mutex::new(CheckedRefutationSet::new(query.n));
     let validated = validate_completion(query, outcome, &checked, meter);
     let is_kept = !lock(&checked).is_empty();
     let is_good_refutation = matches!(&validated, (AnswerVerdict::Good, QueryOutcome::Refuted(_)));
@@ -32,13 +32,7 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
     let closed = query(8, &[0, 2], 1);
     let outcome = |query: &CompletionQuery| {
         let control = Control::default();
-        let question = PrefixQuery {
-            prefix: &query.prefix,
-            lp_limit: 100,
-            search_nodes: 1,
-            attempt: 0,
-            only_dives: false,
-        };
+        let question = PrefixQuery::new(&query.prefix, 100, 0);
         query_solver(query.n, &[], &[]).solve(&question, Task::alone(&control))
     };
     let (completed, refuted) = (outcome(&open), outcome(&closed));

@@ -14,7 +14,7 @@ const NONE: [u64; 0] = [];
 
 fn query(column: usize) -> TaskQuery {
     let prefix = vec![column];
-    let query = CompletionQuery { n: 8, prefix, programmes: 1, search_nodes: 1, attempt: 0 };
+    let query = CompletionQuery { n: 8, prefix, programmes: 1, node_limit: 1, attempt: 0 };
     TaskQuery::Completion(query)
 }
 
@@ -37,7 +37,7 @@ fn queue_of(columns: &[usize]) -> QueueState {
 
 fn call(boot: u64, number: u64, capacity: usize, holding: &[u64]) -> ProveCall {
     let holding = holding.to_vec();
-    ProveCall { boot, number, capacity, holding, answers: Vec::new(), parts: true }
+    ProveCall { boot, number, capacity, threads: 1, holding, answers: Vec::new(), parts: true }
 }
 
 fn given_up() -> TaskAnswer {
@@ -57,24 +57,23 @@ fn tasks_are_leased_in_order_each_to_one_worker() {
 }
 
 #[test]
-fn the_capacity_is_the_least_that_each_live_worker_has_had_since_its_start() {
+fn two_tasks_keep_a_thread_of_a_live_worker_busy() {
     let queue = TaskQueue::new();
-    let calls =
-        |worker: &str, call: &ProveCall, now_ms| drop(queue.state().call(worker, call, now_ms));
-    assert_eq!(queue.capacity(), 0);
-    calls("a", &call(1, 1, 0, &[]), 0);
-    assert_eq!(queue.capacity(), 0);
-    calls("a", &call(1, 2, 4, &[]), 0);
-    calls("b", &call(1, 1, 6, &[]), 0);
-    assert_eq!(queue.capacity(), 4 + 6);
-    // It is more while its tasks are short.
-    calls("a", &call(1, 3, 64, &[]), 0);
-    calls("a", &call(1, 4, 0, &[]), 0);
-    assert_eq!(queue.capacity(), 4 + 6);
-    calls("a", &call(2, 1, 8, &[]), SILENCE_MS);
-    assert_eq!(queue.capacity(), 8);
-    queue.quarantine("a", "its answer is wrong");
-    assert_eq!(queue.capacity(), 0);
+    let call = |worker: &str, capacity, threads, now_ms| {
+        let call = ProveCall { threads, ..call(1, 1, capacity, &[]) };
+        drop(queue.state().call(worker, &call, now_ms));
+        queue.wanted_tasks()
+    };
+    assert_eq!(queue.wanted_tasks(), 0);
+    assert_eq!(call("a", 64, 2, 0), 4);
+    assert_eq!(call("b", 3, 3, 0), 4 + 3);
+    // It does not take any.
+    assert_eq!(call("b", 0, 3, 0), 4);
+    // One of an earlier version.
+    assert_eq!(call("c", 64, 0, 1), 4 + 64);
+    assert_eq!(call("c", 64, 0, SILENCE_MS), 64);
+    queue.quarantine("c", "its answer is wrong");
+    assert_eq!(queue.wanted_tasks(), 0);
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn smaller_prefixes_are_leased_first_and_jobs_take_turns() {
         n: 8,
         prefix: vec![0, 3],
         programmes: 1,
-        search_nodes: 1,
+        node_limit: 1,
         attempt: 0,
     });
     state.add(JOB, 0, longer);
