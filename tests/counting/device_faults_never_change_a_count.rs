@@ -16,7 +16,7 @@ fn problem() -> Problem {
     Problem::empty(Piece::Queen, 11)
 }
 
-/// Counts on these devices, on the CPU, or both. Returns the outcome and the notes.
+/// Counts `problem` on these devices, on the CPU, or both. Returns the outcome and the notes.
 pub(crate) fn count_on(
     problem: &Problem,
     subproblems: Option<Subproblems>,
@@ -42,6 +42,7 @@ pub(crate) fn count_on(
     (outcome.expect("counts whatever the devices do"), notes)
 }
 
+/// Counts the [`problem`] like [`count_on`].
 fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
     count_on(&problem(), None, devices, with_cpu)
 }

@@ -99,28 +99,15 @@ mod tests {
 
     #[test]
     fn rooks_and_toroidal_queens_have_a_solution_where_backtracking_finds_one() {
-        use crate::classical::{AnswerSink, Method};
-        use std::ops::ControlFlow;
+        use crate::classical::{Method, first_answer};
 
-        struct First(Option<Vec<usize>>);
-        impl AnswerSink for First {
-            fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-                self.0 = Some(columns.to_vec());
-                ControlFlow::Break(())
-            }
-            fn report(&mut self, _: u64) -> ControlFlow<()> {
-                ControlFlow::Continue(())
-            }
-        }
         for piece in [Piece::Rook, Piece::Toroidal] {
             for n in 0..=13 {
                 let problem = Problem::empty(piece, n);
-                let mut found = First(None);
-                let mut expected = First(None);
-                Method::Formula.run(&problem, &mut found).expect("it suits");
-                Method::Backtracking.run(&problem, &mut expected).expect("it suits");
-                assert_eq!(found.0.is_some(), expected.0.is_some(), "{piece} n = {n}");
-                let columns = found.0.unwrap_or_default();
+                let found = first_answer(Method::Formula, &problem);
+                let expected = first_answer(Method::Backtracking, &problem);
+                assert_eq!(found.is_some(), expected.is_some(), "{piece} n = {n}");
+                let columns = found.unwrap_or_default();
                 assert!(is_solution(piece, &columns), "{piece} n = {n}");
             }
             for n in [125, 1001] {

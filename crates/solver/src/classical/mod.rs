@@ -308,3 +308,24 @@ impl<'a> Counter<'a> {
         Outcome::new(ending, self.tried)
     }
 }
+
+/// Returns the first answer of a method, or `None` if it has none, in which case the method has
+/// searched everything.
+#[cfg(test)]
+pub(crate) fn first_answer(method: Method, problem: &Problem) -> Option<Vec<usize>> {
+    struct First(Option<Vec<usize>>);
+    impl AnswerSink for First {
+        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+            self.0 = Some(columns.to_vec());
+            ControlFlow::Break(())
+        }
+
+        fn report(&mut self, _: u64) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+    let mut first = First(None);
+    let outcome = method.run(problem, &mut first).expect("the method suits the problem");
+    assert_eq!(outcome.ending == Ending::Exhausted, first.0.is_none(), "{problem:?}");
+    first.0
+}

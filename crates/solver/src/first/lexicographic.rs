@@ -229,7 +229,7 @@ mod tests {
     use super::super::query::{QueryOutcome, QuerySolver, query_solver};
     use super::super::resume;
     use super::*;
-    use crate::classical::{AnswerSink, Ending, Method};
+    use crate::classical::{Method, first_answer};
     use crate::progress::Unobserved;
 
     /// Gives up at random instead of solving.
@@ -295,32 +295,13 @@ mod tests {
                 }
                 refuted = resume::read(n, &resume::write(n, &found.refuted)).expect("valid ones");
             };
-            let expected = first_by_backtracking(&Problem::empty(Piece::Queen, n));
+            let expected = first_answer(Method::Backtracking, &Problem::empty(Piece::Queen, n));
             assert_eq!(found.solution, expected, "n = {n}");
             let refutations = found.refutations(n);
             let refutations: Vec<_> = refutations.iter().collect();
             assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
         }
         assert!(runs > 30 && late > 10, "{runs} runs, {late} with more than two solvers");
-    }
-
-    /// Returns the first solution of a board by plain backtracking; `None` if it has none.
-    fn first_by_backtracking(problem: &Problem) -> Option<Vec<usize>> {
-        struct First(Option<Vec<usize>>);
-        impl AnswerSink for First {
-            fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-                self.0 = Some(columns.to_vec());
-                ControlFlow::Break(())
-            }
-
-            fn report(&mut self, _: u64) -> ControlFlow<()> {
-                ControlFlow::Continue(())
-            }
-        }
-        let mut first = First(None);
-        let outcome = Method::Backtracking.run(problem, &mut first).expect("a small board");
-        assert_eq!(outcome.ending == Ending::Exhausted, first.0.is_none());
-        first.0
     }
 
     #[test]
@@ -339,7 +320,7 @@ mod tests {
             }
             let problem =
                 Problem::new(Piece::Queen, n, Vec::new(), blocked.clone()).expect("on the board");
-            let expected = first_by_backtracking(&problem);
+            let expected = first_answer(Method::Backtracking, &problem);
             open[usize::from(expected.is_some())] += 1;
             let options = Options { threads: 1, blocked, ..Options::default() };
             let found = first_solution(n, options, &mut Unobserved, &mut |_| {});

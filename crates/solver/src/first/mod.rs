@@ -77,6 +77,7 @@ mod window;
 
 pub use concurrent_queries::{Control, PrefixQuery, SolverSource, Task};
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
+pub use params::SEARCH_NODES_PER_LP;
 pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver, query_solvers};
 
 /// The largest supported board size.

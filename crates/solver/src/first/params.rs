@@ -86,7 +86,7 @@ pub(super) const LONG_QUERY_LPS: u64 = 32;
 /// Nodes of the long search under the first dual bound on boards of odd size, per LP of the query's
 /// limit. Measured with 200,000 and this, user s: n = 79 1.7, 1.6; 91 10.1, 12.3; 93 19.1, 10.3; 97
 /// 13.9, 13.8; 101 17.5, 18.2; 103 6.9, 7.0.
-pub(super) const SEARCH_NODES_PER_LP: u64 = 800_000;
+pub const SEARCH_NODES_PER_LP: u64 = 800_000;
 
 /// Before the dives, a long search has at most so many nodes per node of the dives, each of which takes
 /// two to four times as long. Measured on n = 87 and 89, boards refuted by long searches of more than

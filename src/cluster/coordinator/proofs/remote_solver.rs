@@ -13,7 +13,9 @@ use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
 use crate::proof::first::{CheckedRefutation, CheckedRefutationSet, Refutation};
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
-use crate::solver::first::{PrefixQuery, QueryOutcome, QuerySolver, Task, decide_by_propagation};
+use crate::solver::first::{
+    PrefixQuery, QueryOutcome, QuerySolver, SEARCH_NODES_PER_LP, Task, decide_by_propagation,
+};
 
 /// A semaphore that limits the number of concurrent checks.
 #[derive(Debug)]
@@ -136,7 +138,7 @@ impl QuerySolver for RemoteQuerySolver {
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }
-        let most_nodes = programmes.saturating_mul(NODES_PER_PROGRAMME).min(MOST_NODES_OF_A_SEARCH);
+        let most_nodes = programmes.saturating_mul(SEARCH_NODES_PER_LP).min(MOST_NODES_OF_A_SEARCH);
         let node_limit = query.node_limit.min(most_nodes);
         let (n, prefix) = (self.n, prefix.to_vec());
         let query = CompletionQuery { n, prefix, programmes, node_limit, attempt };
@@ -169,14 +171,11 @@ impl QuerySolver for RemoteQuerySolver {
     }
 }
 
-/// The maximum number of steps for checking an answer: a minute or two, more than any known answer
-/// needs.
+/// The maximum number of steps for checking an answer: at most about two minutes.
 const MOST_STEPS: u64 = 160_000_000;
 
-/// The node limit of a search at a worker: as in this process for each linear program, but no more
-/// than can be checked within [`MOST_STEPS`], at up to sixteen steps for a node. Measured with three
+/// The largest node limit of a search at a worker, no more than can be checked within [`MOST_STEPS`], at up to sixteen steps for a node. Measured with three
 /// workers and at most five million nodes: n = 93 55 s, with ten million 31 s.
-const NODES_PER_PROGRAMME: u64 = 800_000;
 const MOST_NODES_OF_A_SEARCH: u64 = 10_000_000;
 
 /// Returns the maximum work for checking a refutation, in the unit of certificates.
