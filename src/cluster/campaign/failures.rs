@@ -1,6 +1,6 @@
 //! Units that workers could not count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::CampaignEvent;
 use super::guests::is_guest;
@@ -63,28 +63,36 @@ impl Campaign {
         if !matches!(job.units.status(unit.unit)?, UnitStatus::Open | UnitStatus::Leased) {
             return None;
         }
-        let job_owners = job.owners.clone();
         let workers = job.failures.entry(unit.unit).or_default();
         *workers.entry(worker.to_owned()).or_default() += 1;
         let failures: u32 = workers.values().sum();
+        if failures < settings.poison_failures || workers.len() < settings.poison_workers {
+            return None;
+        }
+        // A worker's owner is known from its first sync; the coordinator's start forgets the worker.
         let owner = |name: &WorkerName| {
             let owner = self.workers.get(name).map(|worker| &worker.owner[..]).unwrap_or_default();
             self.reputation.known_owner(name, owner)
         };
-        let owners: BTreeSet<_> = workers.keys().map(owner).collect();
+        let mut of_owner: BTreeMap<Option<OwnerId>, u32> = BTreeMap::new();
+        for (name, times) in &*workers {
+            *of_owner.entry(owner(name)).or_default() += times;
+        }
         // Where several owners count, a single owner cannot poison a unit, however often it reports
         // failures.
-        let enrolled = self.workers.keys().filter(|name| !is_guest(name));
-        let mut all: BTreeSet<_> = enrolled.map(owner).collect();
-        all.extend(job_owners.into_iter().map(Some));
-        let of_owner = |one: &Option<OwnerId>| -> u32 {
-            workers.iter().filter(|(name, _)| owner(name) == *one).map(|(_, times)| times).sum()
-        };
-        let most = owners.iter().map(of_owner).max().unwrap_or_default();
-        let enough = workers.len() >= settings.poison_workers
-            && owners.len() >= all.len().min(settings.poison_workers)
-            && (all.len() < 2 || failures - most >= settings.poison_failures / 2);
-        let poison = failures >= settings.poison_failures && enough;
+        let enrolled = self.workers.iter().filter(|(name, _)| !is_guest(name));
+        let enrolled = enrolled.map(|(_, worker)| worker.owner_id);
+        let enough_owners = settings.poison_workers.max(2);
+        let mut owners = BTreeSet::new();
+        for owner in job.owners.iter().copied().chain(enrolled) {
+            owners.insert(owner);
+            if owners.len() == enough_owners {
+                break;
+            }
+        }
+        let most = of_owner.values().copied().max().unwrap_or_default();
+        let poison = of_owner.len() >= owners.len().min(settings.poison_workers)
+            && (owners.len() < 2 || failures - most >= settings.poison_failures / 2);
         let reason =
             format!("failed {failures} times on {} workers; last error: {reason}", workers.len());
         poison.then_some(CampaignEvent::UnitPoisoned { unit, reason })

@@ -128,7 +128,7 @@ impl CampaignKey {
 }
 
 /// A sequence of pseudorandom numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Draws {
     /// Distinguishes this sequence from those of other runs.
     epoch: u64,

@@ -7,7 +7,7 @@ use super::assignment::{Assignment, SubRangeSet};
 use super::checks::{Check, Depth, MOST_MISSES};
 use super::guests::is_guest;
 use super::job::Job;
-use super::key::{Grant, Grantee};
+use super::key::{Draws, Grant, Grantee};
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
@@ -24,22 +24,22 @@ const FEW_CANDIDATES: usize = 64;
 const MOST_DRAWS: usize = 32;
 
 /// A worker that may be drawn as a checker.
-struct Candidate {
-    worker: WorkerName,
+struct Candidate<'a> {
+    worker: &'a str,
     owner: OwnerId,
     address: Option<IpAddr>,
     weight: f64,
 }
 
 /// The candidates for the checks of a job, to be drawn in proportion to their weights.
-struct Candidates {
-    all: Vec<Candidate>,
+struct Candidates<'a> {
+    all: Vec<Candidate<'a>>,
     /// For each of them, the sum of the weights up to and with it.
     sums: Vec<f64>,
 }
 
-impl Candidates {
-    fn new(all: Vec<Candidate>) -> Self {
+impl<'a> Candidates<'a> {
+    fn new(all: Vec<Candidate<'a>>) -> Self {
         let sums = all.iter().scan(0.0, |sum, candidate| {
             *sum += candidate.weight;
             Some(*sum)
@@ -48,7 +48,7 @@ impl Candidates {
     }
 
     /// Returns the candidate at a share of the total weight, from 0 to 1.
-    fn at(&self, share: f64) -> Option<&Candidate> {
+    fn at(&self, share: f64) -> Option<&Candidate<'a>> {
         let weight = share * self.sums.last()?;
         let place = self.sums.partition_point(|sum| *sum <= weight);
         self.all.get(place).or(self.all.last())
@@ -57,8 +57,8 @@ impl Candidates {
 
 impl Campaign {
     /// Returns the active workers that may check units of a job: no guests.
-    fn candidates(&self, job: &Job, now_ms: u64) -> Candidates {
-        let mut candidates: Vec<Candidate> = self
+    fn candidates(&self, job: &Job, now_ms: u64) -> Candidates<'_> {
+        let mut candidates: Vec<Candidate<'_>> = self
             .workers
             .iter()
             .filter(|(name, worker)| {
@@ -67,7 +67,7 @@ impl Campaign {
                     && self.is_active(name, worker, now_ms)
             })
             .map(|(name, worker)| Candidate {
-                worker: name.clone(),
+                worker: name,
                 owner: worker.owner_id,
                 address: worker.address.filter(|address| !address.is_loopback()),
                 // Units that the worker has counted; a new owner can count only a few before
@@ -115,10 +115,15 @@ impl Campaign {
                 .take(MOST_DRAWN.max(candidates.all.len() / 16))
                 .collect();
             let next = units.last().map_or(0, |last| last + 1);
-            for unit in units {
-                if let Some(worker) = self.draw_checker(hash, unit, &candidates) {
-                    self.reserve(hash, unit, worker, now_ms);
-                }
+            let mut random = self.random.clone();
+            let draw = |unit| {
+                let worker = self.draw_checker(hash, unit, &candidates, &mut random)?;
+                Some((unit, worker.to_owned()))
+            };
+            let drawn: Vec<(u64, WorkerName)> = units.into_iter().filter_map(draw).collect();
+            self.random = random;
+            for (unit, worker) in drawn {
+                self.reserve(hash, unit, worker, now_ms);
             }
             if let Some(job) = self.jobs.get_mut(&hash) {
                 job.checks.cursor = next;
@@ -126,12 +131,13 @@ impl Campaign {
         }
     }
 
-    fn draw_checker(
-        &mut self,
+    fn draw_checker<'a>(
+        &self,
         hash: JobHash,
         unit: u64,
-        candidates: &Candidates,
-    ) -> Option<WorkerName> {
+        candidates: &Candidates<'a>,
+        random: &mut Draws,
+    ) -> Option<&'a str> {
         let job = self.jobs.get(&hash)?;
         let check = job.checks.get(unit)?;
         if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
@@ -141,31 +147,32 @@ impl Campaign {
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
         // Prefer workers at another address, then workers that did not miss this check before.
-        let is_elsewhere = |c: &Candidate| address.is_none() || c.address != address;
-        let is_in_time = |c: &Candidate| check.missed.as_ref() != Some(&c.worker);
+        let is_elsewhere = |c: &Candidate<'_>| address.is_none() || c.address != address;
+        let is_in_time = |c: &Candidate<'_>| check.missed.as_deref() != Some(c.worker);
         let is_eligible = self.eligibility(job, unit, check)?;
         if candidates.all.len() > FEW_CANDIDATES {
             // Among many candidates nearly all are suitable. Draws that are repeated until one is
             // have the same distribution as a draw among the suitable ones.
             for _ in 0..MOST_DRAWS {
-                let drawn = candidates.at(self.random.draw(&self.key))?;
+                let drawn = candidates.at(random.draw(&self.key))?;
                 if is_eligible(drawn) && is_elsewhere(drawn) && is_in_time(drawn) {
-                    return Some(drawn.worker.clone());
+                    return Some(drawn.worker);
                 }
             }
         }
-        let may: Vec<&Candidate> = candidates.all.iter().filter(|c| is_eligible(c)).collect();
-        let elsewhere: Vec<&Candidate> = may.iter().copied().filter(|c| is_elsewhere(c)).collect();
+        let may: Vec<&Candidate<'_>> = candidates.all.iter().filter(|c| is_eligible(c)).collect();
+        let elsewhere: Vec<&Candidate<'_>> =
+            may.iter().copied().filter(|c| is_elsewhere(c)).collect();
         let may = if elsewhere.is_empty() { may } else { elsewhere };
-        let in_time: Vec<&Candidate> = may.iter().copied().filter(|c| is_in_time(c)).collect();
+        let in_time: Vec<&Candidate<'_>> = may.iter().copied().filter(|c| is_in_time(c)).collect();
         let may = if in_time.is_empty() { may } else { in_time };
         let total: f64 = may.iter().map(|c| c.weight).sum();
-        let mut left = self.random.draw(&self.key) * total;
+        let mut left = random.draw(&self.key) * total;
         let chosen = may.iter().find(|c| {
             left -= c.weight;
             left < 0.0
         });
-        chosen.or(may.last()).map(|c| c.worker.clone())
+        chosen.or(may.last()).map(|c| c.worker)
     }
 
     /// Returns a predicate for candidates whose owner neither counted a unit that is done nor
@@ -175,10 +182,10 @@ impl Campaign {
         job: &Job,
         unit: u64,
         check: &Check,
-    ) -> Option<impl Fn(&Candidate) -> bool + use<>> {
+    ) -> Option<impl Fn(&Candidate<'_>) -> bool + use<>> {
         let counted_by = job.units.outcome(unit)?.owner;
         let earlier_checker = check.earlier_checker.map(|number| self.reputation.owner_of(number));
-        Some(move |c: &Candidate| c.owner != counted_by && Some(c.owner) != earlier_checker)
+        Some(move |c: &Candidate<'_>| c.owner != counted_by && Some(c.owner) != earlier_checker)
     }
 
     fn reserve(&mut self, hash: JobHash, unit: u64, worker: WorkerName, now_ms: u64) {
@@ -327,7 +334,7 @@ impl Campaign {
         let others = |(&unit, check): (&u64, &Check)| {
             let (worker, _) = check.reservation.as_ref()?;
             let is_eligible = self.eligibility(job, unit, check)?;
-            let is_other = |c: &Candidate| c.worker != *worker && is_eligible(c);
+            let is_other = |c: &Candidate<'_>| c.worker != worker && is_eligible(c);
             candidates.all.iter().any(is_other).then_some(unit)
         };
         late.filter_map(others).collect()
