@@ -64,6 +64,11 @@ fn owner_name<'a>(worker: &'a str, owner: &'a str) -> &'a str {
     }
 }
 
+/// Returns whether the workers of two sources have the same owner.
+pub(super) fn have_same_owner(one: &Source, other: &Source) -> bool {
+    owner_name(&one.worker, &one.owner) == owner_name(&other.worker, &other.owner)
+}
+
 fn serialize_sources<S: Serializer>(sources: &[Arc<Source>], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(sources.iter().map(AsRef::as_ref))
 }
@@ -111,6 +116,11 @@ impl Reputation {
             self.owners_of.entry(worker.to_owned()).or_default().insert(id);
         }
         id
+    }
+
+    /// Returns how many owners there are. Their numbers are smaller.
+    pub(super) const fn owners(&self) -> usize {
+        self.records.len()
     }
 
     /// Returns the number of a worker's owner, or `None` if it has none yet.

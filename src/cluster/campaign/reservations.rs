@@ -1,6 +1,6 @@
 //! Reservations of checks: which worker makes a check, and until when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::assignment::{Assignment, SubRangeSet};
@@ -11,7 +11,7 @@ use super::key::{Draws, Grant, Grantee};
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
-use super::sync::SyncRequest;
+use super::sync::{PER_SCAN, SyncRequest};
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
@@ -78,13 +78,13 @@ impl Campaign {
         // With more than two owners, none has a larger weight than all others together, whatever it
         // claims to have counted.
         let total: f64 = candidates.iter().map(|candidate| candidate.weight).sum();
-        let mut of_owner: BTreeMap<OwnerId, f64> = BTreeMap::new();
+        let mut of_owner = vec![0.0; self.reputation.owners()];
         for candidate in &candidates {
-            *of_owner.entry(candidate.owner).or_default() += candidate.weight;
+            of_owner[candidate.owner as usize] += candidate.weight;
         }
-        if of_owner.len() > 2 {
+        if of_owner.iter().filter(|weight| **weight > 0.0).nth(2).is_some() {
             for candidate in &mut candidates {
-                let own = of_owner[&candidate.owner];
+                let own = of_owner[candidate.owner as usize];
                 let others = total - own;
                 if own > others {
                     candidate.weight *= others / own;
@@ -112,7 +112,7 @@ impl Campaign {
                 .range(from..)
                 .chain(unreserved.range(..from))
                 .copied()
-                .take(MOST_DRAWN.max(candidates.all.len() / 16))
+                .take(MOST_DRAWN.max(candidates.all.len() / PER_SCAN))
                 .collect();
             let next = units.last().map_or(0, |last| last + 1);
             let mut random = self.random.clone();

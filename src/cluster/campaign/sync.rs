@@ -58,6 +58,10 @@ const MOST_LEASES: usize = 128;
 /// Upper limit of the kernels and devices that are remembered of a worker.
 const MOST_ANNOUNCED: usize = 512;
 
+/// The number of workers that a call or check may visit on average, and so the number of workers up
+/// to which every call visits all of them.
+pub(super) const PER_SCAN: usize = 8;
+
 /// Returns the maximum number of leases of a worker.
 const fn most_leases(request: &SyncRequest) -> usize {
     /// Upper limit of the reported capacity that is taken into account.
@@ -70,7 +74,7 @@ impl Campaign {
     /// Returns whether this many calls or checks warrant a look at every worker, so that each of them
     /// takes constant time on average. With few workers, one does.
     fn has_many_per_worker(&self, count: usize) -> bool {
-        count > 0 && count * 16 >= self.workers.len()
+        count > 0 && count * PER_SCAN >= self.workers.len()
     }
 
     /// Forgets the sums of the workers' rates, so that they are computed again.

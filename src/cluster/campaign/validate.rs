@@ -5,6 +5,7 @@ use super::event::{CampaignEvent, JobState};
 use super::guests::is_guest;
 use super::job::{Claim, Job};
 use super::key::{Grant, Grantee};
+use super::reputation::have_same_owner;
 use super::signed_result::ResultSignature;
 use super::state::Campaign;
 use super::unit_outcome::UnitOutcome;
@@ -293,12 +294,9 @@ impl Campaign {
         }
         // Allow one dispute per unit, and a few per owner and for all guests together, since each
         // costs the arbiter two counts of the unit.
-        let owner = |source: &crate::cluster::campaign::Source| {
-            self.reputation.known_owner(&source.worker, &source.owner)
-        };
         let of_owner = job.disputes.values().filter(|(second, _)| match is_guest(&source.worker) {
             true => is_guest(&second.worker),
-            false => owner(second) == owner(source),
+            false => have_same_owner(second, source),
         });
         let full = of_owner.count() >= self.settings.most_disputes;
         if full || job.disputes.contains_key(&unit.unit) {
