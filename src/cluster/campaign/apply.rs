@@ -342,16 +342,15 @@ impl Campaign {
             |job: &Job| !matches!(job.state, JobState::Cancelled | JobState::Finished);
         for (&hash, job) in self.jobs.iter_mut().filter(|(_, job)| in_progress(job)) {
             let suspect = |number: u32| owners.contains(&self.reputation.owner_of(number));
+            let is_doubtful = |outcome: &UnitOutcome| {
+                let by_it = outcome.checker.is_some_and(suspect)
+                    || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));
+                let of_it = outcome.checker.is_some() && owners.contains(&outcome.owner) && widen;
+                (by_it || of_it) && !outcome.audited
+            };
             let doubtful: Vec<(u64, Option<u32>)> = job
                 .units
-                .outcomes_of(&owners)
-                .filter(|(_, outcome)| {
-                    let by_it = outcome.checker.is_some_and(suspect)
-                        || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));
-                    let of_it =
-                        outcome.checker.is_some() && owners.contains(&outcome.owner) && widen;
-                    (by_it || of_it) && !outcome.audited
-                })
+                .outcomes_of(&owners, is_doubtful)
                 .map(|(unit, outcome)| (unit, outcome.checker))
                 .collect();
             for (unit, checker) in doubtful {

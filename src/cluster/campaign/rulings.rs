@@ -179,18 +179,21 @@ impl Campaign {
         };
         for (&job, state) in self.jobs.iter().filter(|(_, job)| !is_settled(job)) {
             // Quarantined workers cannot confirm each other's results.
-            let confirmers = numbers.iter().filter(|number| state.units.has_confirmed(**number));
-            let confirmers = confirmers.map(|number| self.reputation.owner_of(*number)).collect();
-            let confirmed_by_them = state.units.outcomes_of(&confirmers);
-            let is_void = |(_, outcome): &(u64, UnitOutcome)| {
-                numbers.contains(&outcome.source)
-                    && outcome.checker.is_none_or(|checker| numbers.contains(&checker))
-            };
-            let void: BTreeMap<u64, u32> = state
-                .units
-                .unconfirmed_outcomes()
+            let confirmers: BTreeSet<u32> = numbers
+                .iter()
+                .copied()
+                .filter(|number| state.units.has_confirmed(*number))
+                .collect();
+            let owners =
+                confirmers.iter().map(|number| self.reputation.owner_of(*number)).collect();
+            let is_by_them = |outcome: &UnitOutcome| numbers.contains(&outcome.source);
+            let confirmed_by_them = state.units.outcomes_of(&owners, |outcome| {
+                outcome.checker.is_some_and(|by| confirmers.contains(&by)) && is_by_them(outcome)
+            });
+            let unconfirmed = state.units.unconfirmed_outcomes();
+            let void: BTreeMap<u64, u32> = unconfirmed
+                .filter(|(_, outcome)| is_by_them(outcome))
                 .chain(confirmed_by_them)
-                .filter(is_void)
                 .map(|(unit, outcome)| (unit, outcome.source))
                 .collect();
             events.extend(void.into_iter().map(|(unit, source)| {

@@ -242,17 +242,19 @@ impl Units {
         self.outcomes.get_each(self.unconfirmed.iter())
     }
 
-    /// Returns all units with their results that any of these owners counted or confirmed, and
-    /// perhaps others, in order.
+    /// Returns the units that any of these owners counted or confirmed and for whose results `wanted`
+    /// returns true, with the results, in order; perhaps also units of others.
     pub(super) fn outcomes_of<'a>(
         &'a self,
         owners: &BTreeSet<OwnerId>,
+        wanted: impl Fn(&UnitOutcome) -> bool + 'a,
     ) -> Box<dyn Iterator<Item = (u64, UnitOutcome)> + 'a> {
         let of_owners = || owners.iter().filter_map(|owner| self.units_of.get(owner));
         let listed: Option<Vec<&[u64]>> = of_owners().map(OwnerUnits::listed).collect();
-        let Some(listed) = listed else { return Box::new(self.outcomes()) };
+        let Some(listed) = listed else { return Box::new(self.outcomes.filtered(wanted)) };
         let units: BTreeSet<u64> = listed.into_iter().flatten().copied().collect();
-        Box::new(self.outcomes.get_each(units.into_iter()))
+        let outcomes = self.outcomes.get_each(units.into_iter());
+        Box::new(outcomes.filter(move |(_, outcome)| wanted(outcome)))
     }
 
     /// Returns whether a source has confirmed any unit in full whose result is in force.

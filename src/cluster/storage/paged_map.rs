@@ -328,14 +328,30 @@ impl<R: Record> PagedMap<R> {
 
     /// Returns all numbers with their records, in order.
     pub(in crate::cluster) fn iter(&self) -> impl Iterator<Item = (u64, R)> {
-        self.pages.iter().flat_map(|(&number, page)| {
-            let records = match page {
-                Page::Loaded { records, .. } => records.clone(),
-                Page::Spilled { records: 0, .. } | Page::Saved { records: 0, .. } => Box::default(),
-                page => self.read_page(number, page).unwrap_or_default(),
+        self.filtered(|_| true)
+    }
+
+    /// Returns the numbers with the records for which `wanted` returns true, in order. Copies only
+    /// these records of the pages in memory.
+    pub(in crate::cluster) fn filtered(
+        &self,
+        wanted: impl Fn(&R) -> bool,
+    ) -> impl Iterator<Item = (u64, R)> {
+        self.pages.iter().flat_map(move |(&number, page)| {
+            let read;
+            let records: &[Option<R>] = match page {
+                Page::Loaded { records, .. } => records,
+                Page::Spilled { records: 0, .. } | Page::Saved { records: 0, .. } => &[],
+                page => {
+                    read = self.read_page(number, page).unwrap_or_default();
+                    &read
+                }
             };
-            let numbers = number * PAGE..;
-            numbers.zip(records).filter_map(|(number, record)| Some((number, record?)))
+            let wanted = |record: &&R| wanted(record);
+            (number * PAGE..)
+                .zip(records)
+                .filter_map(|(number, record)| Some((number, *record.as_ref().filter(wanted)?)))
+                .collect::<Vec<_>>()
         })
     }
 

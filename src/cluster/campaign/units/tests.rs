@@ -116,7 +116,7 @@ proptest! {
                 let is_its = |o: &UnitOutcome| {
                     o.owner == owner || o.checker == Some(owner) || !o.spots.is_empty() && o.spot_owner == owner
                 };
-                let of_owner: Vec<_> = units.outcomes_of(&BTreeSet::from([owner])).collect();
+                let of_owner: Vec<_> = units.outcomes_of(&BTreeSet::from([owner]), |_| true).collect();
                 prop_assert!(units.outcomes().filter(|(_, o)| is_its(o)).all(|unit| of_owner.contains(&unit)));
             }
             prop_assert!(units.open.ranges().zip(units.open.ranges().skip(1)).all(|((f, l), (g, _))| f + l < g));
