@@ -69,7 +69,7 @@ impl Campaign {
         if failures < settings.poison_failures || workers.len() < settings.poison_workers {
             return None;
         }
-        // A worker's owner is known from its first sync; the coordinator's start forgets the worker.
+        // After a restart the coordinator does not know a worker until it syncs.
         let owner = |name: &WorkerName| {
             let owner = self.workers.get(name).map(|worker| &worker.owner[..]).unwrap_or_default();
             self.reputation.known_owner(name, owner)
