@@ -118,7 +118,7 @@ impl Reputation {
         id
     }
 
-    /// Returns how many owners there are. Their numbers are smaller.
+    /// Returns how many owners there are. Every [`OwnerId`] is less than this.
     pub(super) const fn owners(&self) -> usize {
         self.records.len()
     }
