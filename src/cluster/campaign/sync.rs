@@ -58,8 +58,8 @@ const MOST_LEASES: usize = 128;
 /// Upper limit of the kernels and devices that are remembered of a worker.
 const MOST_ANNOUNCED: usize = 512;
 
-/// The number of workers that a call or check may visit on average, and so the number of workers up
-/// to which every call visits all of them.
+/// Upper limit of the workers that are visited for each sync, or for each check of which a checker is
+/// drawn, on average. With no more workers than this, every sync visits all of them.
 pub(super) const PER_SCAN: usize = 8;
 
 /// Returns the maximum number of leases of a worker.

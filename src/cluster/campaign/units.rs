@@ -242,8 +242,8 @@ impl Units {
         self.outcomes.get_each(self.unconfirmed.iter())
     }
 
-    /// Returns the units that any of these owners counted or confirmed and for whose results `wanted`
-    /// returns true, with the results, in order; perhaps also units of others.
+    /// Returns, in order, units with results for which `wanted` returns true: all that any of these
+    /// owners counted or confirmed, and perhaps others.
     pub(super) fn outcomes_of<'a>(
         &'a self,
         owners: &BTreeSet<OwnerId>,

@@ -4,18 +4,19 @@ mod ledger_check;
 mod replay;
 mod requests;
 mod snapshots;
+mod start;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::arbiter::{self, Assigned};
 use super::calls::WaitingCalls;
 use super::clock::MonotonicClock;
-use super::commands::{ActorHandle, ReplySender, Request, Unavailable};
+use super::commands::{ReplySender, Request, Unavailable};
 use super::contributions::Contributions;
 use super::disputes::{Disputes, describe_dispute};
 use super::event_log::PastEvents;
@@ -34,72 +35,10 @@ use crate::cluster::ledger::{Entry, LedgerError};
 use crate::cluster::storage::SnapshotFile;
 use crate::decomposition::{Decomposition, JobHash};
 
-/// The capacity of the request channel.
-const MOST_WAITING: usize = 4096;
+pub(super) use start::{RunningActor, StartError, start};
+
 /// The maximum number of requests that are processed per commit.
 const MOST_AT_ONCE: usize = 1024;
-
-/// A running campaign actor.
-pub(super) struct RunningActor {
-    pub(super) handle: ActorHandle,
-    pub(super) thread: std::thread::JoinHandle<()>,
-    pub(super) calls: Arc<WaitingCalls>,
-    /// Resolves once the thread has ended, for whatever reason.
-    pub(super) ended: oneshot::Receiver<()>,
-}
-
-/// Starts the campaign actor. It ends on a stop request, or when all handles are dropped.
-///
-/// # Errors
-/// Returns an error if the ledger cannot be opened or a thread cannot be spawned.
-pub(super) fn start(
-    options: ActorOptions,
-    observers: Observers,
-) -> Result<RunningActor, StartError> {
-    let (handle, requests) = mpsc::channel(MOST_WAITING);
-    // The arbiter must not keep the actor alive.
-    let weak = handle.downgrade();
-    let answer = move |answer| {
-        if let Some(handle) = weak.upgrade() {
-            let _ = handle.blocking_send(Request::Ruling(answer));
-        }
-    };
-    let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
-    let calls = Arc::new(WaitingCalls::default());
-    let path = options.path.clone();
-    let mut actor = CampaignActor::open(options, observers, (arbiter, Arc::clone(&calls)))?;
-    if actor.snapshot.is_some() {
-        let weak = handle.downgrade();
-        ledger_check::start(path, move |checked| {
-            if let Some(handle) = weak.upgrade() {
-                let _ = handle.blocking_send(Request::LedgerChecked(checked));
-            }
-        })
-        .map_err(StartError::Thread)?;
-    }
-    let (alive, ended) = oneshot::channel::<()>();
-    let work = move || {
-        // Dropped when the thread ends, also on a panic.
-        let _alive = alive;
-        actor.work(requests);
-    };
-    let thread = std::thread::Builder::new()
-        .name("campaign".into())
-        .spawn(work)
-        .map_err(StartError::Thread)?;
-    Ok(RunningActor { handle, thread, calls, ended })
-}
-
-/// An error that prevents the campaign actor from starting.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StartError {
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    #[error("cannot create a thread: {0}")]
-    Thread(std::io::Error),
-    #[error("the system has no random bytes: {0}")]
-    Random(std::io::Error),
-}
 
 /// The reason that entries are not in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

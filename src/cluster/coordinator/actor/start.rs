@@ -1,0 +1,78 @@
+//! The start of the campaign actor, with its thread, the arbiter and the check of the ledger.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::arbiter;
+use super::super::calls::WaitingCalls;
+use super::super::commands::{ActorHandle, Request};
+use super::super::observers::Observers;
+use super::super::options::ActorOptions;
+use super::{CampaignActor, ledger_check};
+use crate::cluster::ledger::LedgerError;
+
+/// The capacity of the request channel.
+const MOST_WAITING: usize = 4096;
+
+/// A running campaign actor.
+pub(in super::super) struct RunningActor {
+    pub(in super::super) handle: ActorHandle,
+    pub(in super::super) thread: std::thread::JoinHandle<()>,
+    pub(in super::super) calls: Arc<WaitingCalls>,
+    /// Resolves once the thread has ended, for whatever reason.
+    pub(in super::super) ended: oneshot::Receiver<()>,
+}
+
+/// Starts the campaign actor. It ends on a stop request, or when all handles are dropped.
+///
+/// # Errors
+/// Returns an error if the ledger cannot be opened or a thread cannot be spawned.
+pub(in super::super) fn start(
+    options: ActorOptions,
+    observers: Observers,
+) -> Result<RunningActor, StartError> {
+    let (handle, requests) = mpsc::channel(MOST_WAITING);
+    // The arbiter must not keep the actor alive.
+    let weak = handle.downgrade();
+    let answer = move |answer| {
+        if let Some(handle) = weak.upgrade() {
+            let _ = handle.blocking_send(Request::Ruling(answer));
+        }
+    };
+    let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
+    let calls = Arc::new(WaitingCalls::default());
+    let path = options.path.clone();
+    let mut actor = CampaignActor::open(options, observers, (arbiter, Arc::clone(&calls)))?;
+    if actor.snapshot.is_some() {
+        let weak = handle.downgrade();
+        ledger_check::start(path, move |checked| {
+            if let Some(handle) = weak.upgrade() {
+                let _ = handle.blocking_send(Request::LedgerChecked(checked));
+            }
+        })
+        .map_err(StartError::Thread)?;
+    }
+    let (alive, ended) = oneshot::channel::<()>();
+    let work = move || {
+        // Dropped when the thread ends, also on a panic.
+        let _alive = alive;
+        actor.work(requests);
+    };
+    let thread = std::thread::Builder::new()
+        .name("campaign".into())
+        .spawn(work)
+        .map_err(StartError::Thread)?;
+    Ok(RunningActor { handle, thread, calls, ended })
+}
+
+/// An error that prevents the campaign actor from starting.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum StartError {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error("cannot create a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("the system has no random bytes: {0}")]
+    Random(std::io::Error),
+}
