@@ -37,7 +37,9 @@ pub trait ProgressSink {
     fn report(&mut self, progress: &Progress) -> ControlFlow<()>;
 
     /// Returns the time left for the run, or `None` if there is no limit.
-    fn time_left(&self) -> Option<Duration>;
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
 
     /// Receives a human-readable description of the run's position whenever that changes.
     fn describe(&mut self, _position: &dyn Fn() -> String) {}
@@ -60,10 +62,6 @@ pub struct Unobserved;
 impl ProgressSink for Unobserved {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
     }
 }
 

@@ -8,7 +8,6 @@
 //! diagonal whose price exceeds the gap has one.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use super::csp::Csp;
 use super::orbits::Orbits;
@@ -101,10 +100,6 @@ struct CancelSink<'a>(&'a CancelToken);
 impl ProgressSink for CancelSink<'_> {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.0.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
     }
 }
 

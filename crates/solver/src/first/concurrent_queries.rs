@@ -326,10 +326,6 @@ impl ProgressSink for Task<'_> {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
 }
 
 #[cfg(test)]
