@@ -23,6 +23,8 @@ mod open_board;
 mod progress;
 pub mod simplex;
 mod stop_on_panic;
+#[cfg(test)]
+mod test_support;
 mod verdict;
 
 pub use checkpoint::ResumeError;

@@ -169,6 +169,7 @@ impl Diagonals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::random_problem;
 
     #[test]
     fn the_open_squares_are_those_that_the_problem_allows() {
@@ -177,11 +178,7 @@ mod tests {
         while compared < 400 {
             let n = random.usize(1..=9);
             let piece = random.choice(Piece::ALL).expect("there are pieces");
-            let mut squares = |most: usize| -> Vec<Square> {
-                let count = random.usize(..=most);
-                (0..count).map(|_| Square::new(random.usize(..n), random.usize(..n))).collect()
-            };
-            let Ok(problem) = Problem::new(piece, n, squares(4), squares(20)) else { continue };
+            let problem = random_problem(&mut random, piece, n, (4, 20));
             if problem.conflict().is_some() {
                 continue;
             }

@@ -201,10 +201,11 @@ impl Engine<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use crate::beautiful::concurrent::tests::{Run, run};
     use crate::beautiful::{Query, most_beautiful_exactly};
     use crate::progress::Unobserved;
+    use crate::test_support::solutions;
     use nqueens_proof::beautiful::{check, check_partial, claim, prices, record};
     use nqueens_proof::board::Norm;
 
@@ -245,30 +246,6 @@ pub(super) mod tests {
         assert!(assumptions > 50, "{assumptions} prefixes end in an assumption");
     }
 
-    /// Collects all solutions.
-    pub(in crate::beautiful) fn solutions(
-        n: usize,
-        columns: &mut Vec<usize>,
-        found: &mut Vec<Vec<usize>>,
-    ) {
-        if columns.len() == n {
-            found.push(columns.clone());
-            return;
-        }
-        for column in 0..n {
-            let free = columns
-                .iter()
-                .rev()
-                .zip(1..)
-                .all(|(&other, up)| other != column && other.abs_diff(column) != up);
-            if free {
-                columns.push(column);
-                solutions(n, columns, found);
-                columns.pop();
-            }
-        }
-    }
-
     /// No alteration of a proof with assumptions makes it prove that a worse solution is best.
     #[test]
     fn altered_assumptions_prove_nothing_false() {
@@ -278,8 +255,7 @@ pub(super) mod tests {
             let norm = Norm::Euclidean;
             let (proof, best) = hard(Query { n, norm, turning: false, threads: 1 });
             let rest = &proof[3 + n..];
-            let mut all = Vec::new();
-            solutions(n, &mut Vec::new(), &mut all);
+            let all = solutions(n);
             for case in 0..20_000 {
                 let mut altered = rest.to_vec();
                 for _ in 0..random.usize(0..4) {

@@ -79,10 +79,6 @@ impl ProgressSink for TaskSink<'_> {
         self.nodes.fetch_add(more, Ordering::Relaxed);
         if (self.is_stopped)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
 }
 
 impl<'a> Engine<'a> {
@@ -259,25 +255,9 @@ pub(super) mod tests {
     use super::*;
     use crate::beautiful::{most_beautiful_exactly, resume};
     use crate::progress::Unobserved;
-    use nqueens_proof::beautiful::{PartialProof, check, claim};
+    use crate::test_support::StopAfter;
+    use nqueens_proof::beautiful::{PartialProof, check};
     use nqueens_proof::board::Norm;
-
-    /// A sink that stops the run after some reports.
-    struct StopAfter(u32);
-
-    impl ProgressSink for StopAfter {
-        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-            if self.0 == 0 {
-                return ControlFlow::Break(());
-            }
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn time_left(&self) -> Option<Duration> {
-            None
-        }
-    }
 
     /// The outcome of a run: the solution with the proof, without the seal, or the checkpoint.
     pub(in crate::beautiful) enum Run {
@@ -299,10 +279,8 @@ pub(super) mod tests {
         (engine.quick, engine.wide) = (0, wide);
         match engine.run(earlier) {
             Ok(()) => {
-                let best = engine.best.expect("a solution");
-                let mut proof = claim(query.norm, query.turning, Some(&best));
-                proof.bytes(engine.log.as_bytes());
-                Run::Ended(best, proof.finish())
+                let proof = engine.proof();
+                Run::Ended(engine.best.expect("a solution"), proof)
             }
             Err(Unproven::Stopped) => Run::Stopped(engine.checkpoint()),
             Err(error) => panic!("{error}"),
@@ -363,7 +341,7 @@ pub(super) mod tests {
             let mut earlier = None;
             let (best, proof) = loop {
                 reports += random.u32(0..40);
-                let mut sink = StopAfter(reports);
+                let mut sink = StopAfter(reports + 1);
                 match run(query, wide, earlier.take(), &mut sink) {
                     Run::Ended(best, proof) => break (best, proof),
                     Run::Stopped(checkpoint) => {
@@ -386,10 +364,6 @@ pub(super) mod tests {
             assert!(self.0.report(progress).is_continue(), "injected");
             ControlFlow::Continue(())
         }
-
-        fn time_left(&self) -> Option<Duration> {
-            None
-        }
     }
 
     #[test]
@@ -398,7 +372,7 @@ pub(super) mod tests {
         let mut panicked = 0;
         for reports in (0..300).step_by(23) {
             for wide in [0, usize::MAX] {
-                let run = || run(query, wide, None, &mut PanicAfter(StopAfter(reports)));
+                let run = || run(query, wide, None, &mut PanicAfter(StopAfter(reports + 1)));
                 panicked += u32::from(std::panic::catch_unwind(run).is_err());
             }
         }

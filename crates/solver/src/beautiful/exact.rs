@@ -145,14 +145,20 @@ pub fn most_beautiful_with(
     let lps_solved = engine.lps_solved + engine.orbit_lp.lps_solved;
     let nodes = engine.nodes;
     let checkpoint = engine.checkpoint();
-    let Engine { best, log, .. } = engine;
     let (verdict, certificate) = match end {
-        Ok(()) => {
-            let mut proof = claim(query.norm, query.turning, best.as_deref());
-            proof.bytes(log.as_bytes());
-            (Verdict::Proven, Some(seal(Kind::Beautiful, query.n, &proof.finish())))
-        }
+        Ok(()) => (Verdict::Proven, Some(seal(Kind::Beautiful, query.n, &engine.proof()))),
         Err(unproven) => (Verdict::NotProven(unproven), None),
     };
+    let best = engine.best;
     Exact { answer: Answer { found: best, verdict, nodes, lps_solved }, certificate, checkpoint }
+}
+
+impl Engine<'_> {
+    /// Returns the proof that a complete run has written, without the seal.
+    pub(super) fn proof(&self) -> Vec<u8> {
+        let Query { norm, turning, .. } = self.query;
+        let mut proof = claim(norm, turning, self.best.as_deref());
+        proof.bytes(self.log.as_bytes());
+        proof.finish()
+    }
 }

@@ -205,13 +205,13 @@ impl SubtreeWorker for LpSearch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beautiful::cases::tests::solutions;
     use crate::beautiful::engine::Engine;
     use crate::beautiful::parallel_search::ParallelSearch;
     use crate::beautiful::search::read_number;
     use crate::beautiful::{Query, Stage, most_beautiful_exactly};
     use crate::progress::Unobserved;
-    use nqueens_proof::beautiful::{check, claim};
+    use crate::test_support::solutions;
+    use nqueens_proof::beautiful::check;
     use nqueens_proof::board::Norm;
 
     /// Limits with which nothing is searched without the LP.
@@ -227,10 +227,8 @@ mod tests {
         let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
         (engine.quick, engine.limits) = (0, LP_AT_ONCE);
         engine.run(None).expect("not stopped");
-        let best = engine.best.expect("a solution");
-        let mut proof = claim(norm, false, Some(&best));
-        proof.bytes(engine.log.as_bytes());
-        (proof.finish(), best)
+        let proof = engine.proof();
+        (proof, engine.best.expect("a solution"))
     }
 
     #[test]
@@ -274,8 +272,7 @@ mod tests {
         for case in 0..1500 {
             let n = random.usize(5..=8);
             let orbits = Orbits::new(n, Norm::Euclidean);
-            let mut all = Vec::new();
-            solutions(n, &mut Vec::new(), &mut all);
+            let all = solutions(n);
             let counts = orbits.counts(random.choice(&all).expect("there are solutions"));
             let share = random.f64();
             let squares: Vec<usize> = (0..n * n).filter(|_| random.f64() > 0.5 * share).collect();

@@ -346,27 +346,9 @@ mod tests {
     use crate::beautiful::orbits::Orbits;
     use crate::beautiful::{Query, Stage};
     use crate::progress::Unobserved;
+    use crate::test_support::solutions;
     use nqueens_proof::beautiful::prices;
-    use nqueens_proof::board::{Norm, Piece, first_attack};
-    use nqueens_proof::board::{Placement, Problem, Square};
-
-    /// Returns all solutions, by the plain definition.
-    fn oracle(n: usize) -> Vec<Vec<usize>> {
-        let mut found = vec![Vec::new()];
-        for row in 0..n {
-            let longer = found.iter().flat_map(|rows: &Vec<usize>| {
-                (0..n)
-                    .map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
-            });
-            let peaceful = |columns: &Vec<usize>| {
-                let squares: Vec<Square> =
-                    (0..=row).map(|row| Square::new(row, columns[row])).collect();
-                first_attack(Piece::Queen, n, &squares).is_none()
-            };
-            found = longer.filter(peaceful).collect();
-        }
-        found
-    }
+    use nqueens_proof::board::{Norm, Piece, Placement, Problem};
 
     /// Returns whether a solution satisfies the bounds.
     fn satisfies(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
@@ -392,7 +374,7 @@ mod tests {
             norm in prop::sample::select(&Norm::ALL[..]),
         ) {
             let orbits = Orbits::new(n, norm);
-            let solutions = oracle(n);
+            let solutions = solutions(n);
             let model = model.get(&solutions);
             let mut sink = Unobserved;
             let query = Query { n, norm, turning: false, threads: 1 };

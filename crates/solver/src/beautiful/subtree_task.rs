@@ -190,9 +190,10 @@ mod tests {
     use crate::beautiful::lp_search::NodeLimits;
     use crate::beautiful::{Position, Query, Stage, most_beautiful_exactly, most_beautiful_with};
     use crate::progress::Unobserved;
+    use crate::test_support::solutions;
     use nqueens_proof as proof;
     use nqueens_proof::Beauty;
-    use nqueens_proof::beautiful::{SubtreeChecker, check, claim};
+    use nqueens_proof::beautiful::{SubtreeChecker, check};
     use nqueens_proof::board::Norm;
 
     /// A solver that searches and validates locally, and counts tasks and holes.
@@ -276,10 +277,8 @@ mod tests {
         let mut engine = Engine::new(&orbits, query, solvers, &mut sink, &mut keep);
         engine.limits = limits;
         engine.run(None).expect("not stopped");
-        let best = engine.best.expect("a solution");
-        let mut proof = claim(query.norm, false, Some(&best));
-        proof.bytes(engine.log.as_bytes());
-        assert_eq!(check(query.n, &proof.finish()).expect("a valid proof").solution, Some(best));
+        assert_eq!(check(query.n, &engine.proof()).expect("a valid proof").solution, engine.best);
+        assert!(engine.best.is_some());
         let parts = counts.lock().expect("no thread panics").0;
         (engine.lps_solved, parts)
     }
@@ -363,31 +362,6 @@ mod tests {
         None
     }
 
-    /// Returns all solutions, by the plain definition.
-    fn oracle(n: usize) -> Vec<Vec<usize>> {
-        let mut found = Vec::new();
-        let mut sink = |columns: &[usize]| found.push(columns.to_vec());
-        every(n, &mut Vec::new(), &mut sink);
-        found
-    }
-
-    fn every(n: usize, rows: &mut Vec<usize>, found: &mut dyn FnMut(&[usize])) {
-        if rows.len() == n {
-            return found(rows);
-        }
-        for column in 0..n {
-            let free = rows
-                .iter()
-                .enumerate()
-                .all(|(row, &other)| other != column && other.abs_diff(column) != rows.len() - row);
-            if free {
-                rows.push(column);
-                every(n, rows, found);
-                rows.pop();
-            }
-        }
-    }
-
     proptest! {
         #[test]
         fn a_subtree_has_a_solution_exactly_if_the_engine_finds_one(
@@ -418,7 +392,7 @@ mod tests {
             let Ok(premises) = Premises::new(n, beauty, remaining, full, ranges) else { return Ok(()) };
             let part = Subtree::new(Arc::new(premises), vec![queen.index(n * n)]).expect("a square");
             let checker = SubtreeChecker::new(Arc::clone(part.premises()));
-            let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
+            let exists = solutions(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
             prop_assert_eq!(settle(part, nodes).is_some(), exists);
         }
     }

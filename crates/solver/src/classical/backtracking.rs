@@ -188,21 +188,8 @@ fn leapt_to(board: &OpenBoard, chosen: &[usize], square: Square) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::AnswerSink;
     use super::*;
-
-    struct All(Vec<Vec<usize>>);
-
-    impl AnswerSink for All {
-        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-            self.0.push(columns.to_vec());
-            ControlFlow::Continue(())
-        }
-
-        fn report(&mut self, _: u64) -> ControlFlow<()> {
-            ControlFlow::Continue(())
-        }
-    }
+    use crate::test_support::{AllAnswers, random_problem};
 
     #[test]
     fn a_search_of_the_open_rows_gives_the_same_answers_in_the_same_order() {
@@ -211,16 +198,12 @@ mod tests {
         while compared < 400 {
             let n = random.usize(0..=8);
             let piece = random.choice(Piece::ALL).expect("there are pieces");
-            let mut squares = |most: usize| -> Vec<Square> {
-                let count = if n == 0 { 0 } else { random.usize(..=most) };
-                (0..count).map(|_| Square::new(random.usize(..n), random.usize(..n))).collect()
-            };
-            let Ok(problem) = Problem::new(piece, n, squares(2), squares(8)) else { continue };
+            let problem = random_problem(&mut random, piece, n, (2, 8));
             if problem.conflict().is_some() {
                 continue;
             }
             compared += 1;
-            let (mut masks, mut lists) = (All(Vec::new()), All(Vec::new()));
+            let (mut masks, mut lists) = (AllAnswers::default(), AllAnswers::default());
             assert!(search::<1>(&problem, &mut Counter::new(&mut masks)).is_continue());
             assert!(search_open_rows(&problem, &mut Counter::new(&mut lists)).is_continue());
             assert_eq!(masks.0, lists.0, "{problem:?}");

@@ -105,22 +105,9 @@ fn attacker(problem: &Problem, pieces: &[Square], square: Square) -> Option<Squa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classical::{AnswerSink, Method};
+    use crate::classical::Method;
+    use crate::test_support::AllAnswers;
     use nqueens_proof::board::{Piece, Placement, first_attack};
-
-    #[derive(Default)]
-    struct All(Vec<Vec<usize>>);
-
-    impl AnswerSink for All {
-        fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-            self.0.push(columns.to_vec());
-            ControlFlow::Continue(())
-        }
-
-        fn report(&mut self, _: u64) -> ControlFlow<()> {
-            ControlFlow::Continue(())
-        }
-    }
 
     fn problems() -> Vec<Problem> {
         let boards = (0..=6).map(|n| Problem::empty(Piece::Queen, n));
@@ -153,7 +140,7 @@ mod tests {
                 ControlFlow::Continue(())
             });
             assert!(flow.is_continue());
-            let mut all = All::default();
+            let mut all = AllAnswers::default();
             let outcome = Method::Columns.run(&problem, &mut all).expect("it suits");
             assert_eq!((nodes, complete), (outcome.tried, all.0), "n = {n}");
         }
@@ -194,7 +181,7 @@ mod tests {
                 ControlFlow::Continue(())
             });
             assert!(flow.is_continue());
-            let mut all = All::default();
+            let mut all = AllAnswers::default();
             Method::Backtracking.run(&problem, &mut all).expect("it suits");
             assert_eq!(solutions, all.0, "n = {n}");
         }

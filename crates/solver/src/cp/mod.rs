@@ -160,7 +160,9 @@ enum End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::{Progress, Unobserved};
+    use crate::classical::{Method, first_answer};
+    use crate::progress::Unobserved;
+    use crate::test_support::{StopAfter, completions, random_problem};
     use nqueens_proof::board::{Piece, Square, is_solution};
 
     fn all(problem: &Problem, branching: Branching) -> Vec<Vec<usize>> {
@@ -173,21 +175,12 @@ mod tests {
         found
     }
 
-    /// Returns all placements with one piece per row that the checker accepts, in lexicographic
-    /// order.
-    fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
-        let n = problem.n();
-        let columns = |code: usize| (0..n).map(|i| code / n.pow((n - 1 - i) as u32) % n).collect();
-        let placements = (0..n.pow(n as u32)).map(columns);
-        placements.filter(|p: &Vec<usize>| crate::ilp::completes(problem, p)).collect()
-    }
-
     #[test]
     fn all_solutions_are_found_once_and_in_order() {
         for n in 0..=6 {
             for piece in [Piece::Queen, Piece::Rook] {
                 let problem = Problem::empty(piece, n);
-                let expected = oracle(&problem);
+                let expected = completions(&problem);
                 assert_eq!(all(&problem, Branching::FirstRow), expected, "{piece}, n = {n}");
                 let mut other = all(&problem, Branching::SmallestDomain { seed: 3 });
                 other.sort();
@@ -202,27 +195,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..200 {
             let n = random.usize(4..=6);
-            let square =
-                |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
-            let placed: Vec<Square> = (0..random.usize(..3)).map(|_| square(&mut random)).collect();
-            let blocked: Vec<Square> =
-                (0..random.usize(..6)).map(|_| square(&mut random)).collect();
-            let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
-            assert_eq!(all(&problem, Branching::FirstRow), oracle(&problem), "{problem:?}");
-        }
-    }
-
-    /// Returns a random problem of queens or rooks with up to `most` blocked squares.
-    fn random_problem(random: &mut fastrand::Rng, n: usize, most: usize) -> Problem {
-        loop {
-            let square =
-                |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
-            let placed: Vec<Square> = (0..random.usize(..3)).map(|_| square(random)).collect();
-            let blocked: Vec<Square> = (0..random.usize(..most)).map(|_| square(random)).collect();
-            let piece = if random.bool() { Piece::Queen } else { Piece::Rook };
-            if let Ok(problem) = Problem::new(piece, n, placed, blocked) {
-                return problem;
-            }
+            let problem = random_problem(&mut random, Piece::Queen, n, (2, 5));
+            assert_eq!(all(&problem, Branching::FirstRow), completions(&problem), "{problem:?}");
         }
     }
 
@@ -231,8 +205,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(11);
         for round in 0..300 {
             let n = 1 + round % 7;
-            let problem = random_problem(&mut random, n, 2 * n);
-            let mut expected = oracle(&problem);
+            let piece = if random.bool() { Piece::Queen } else { Piece::Rook };
+            let problem = random_problem(&mut random, piece, n, (2, 2 * n - 1));
+            let mut expected = completions(&problem);
             let mut found = Vec::new();
             let counted = count(&problem, u64::MAX, &mut Unobserved, &mut |columns| {
                 found.push(columns.to_vec());
@@ -276,20 +251,9 @@ mod tests {
     #[test]
     fn the_work_depends_on_the_open_rows_not_on_n() {
         // A solution for n = 4,000 of which 18 queens are taken away.
-        struct First(Vec<usize>);
-        impl crate::classical::AnswerSink for First {
-            fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-                self.0 = columns.to_vec();
-                ControlFlow::Break(())
-            }
-            fn report(&mut self, _: u64) -> ControlFlow<()> {
-                ControlFlow::Continue(())
-            }
-        }
-        let mut sink = First(Vec::new());
-        let formula = crate::classical::Method::Formula;
-        formula.run(&Problem::empty(Piece::Queen, 4000), &mut sink).expect("a solution");
-        let placed = sink.0.iter().enumerate().filter(|(row, _)| row % 230 != 7);
+        let whole = first_answer(Method::Formula, &Problem::empty(Piece::Queen, 4000));
+        let whole = whole.expect("a solution");
+        let placed = whole.iter().enumerate().filter(|(row, _)| row % 230 != 7);
         let placed = placed.map(|(row, &col)| Square::new(row, col)).collect();
         let problem = Problem::new(Piece::Queen, 4000, placed, vec![]).expect("on the board");
         assert!(suits(&problem) && open_rows(&problem) == 18);
@@ -305,8 +269,7 @@ mod tests {
             panic!("there is a solution")
         };
         assert!(crate::ilp::completes(&problem, &first));
-        crate::classical::Method::Backtracking.run(&problem, &mut sink).expect("18 open rows");
-        assert_eq!(sink.0, first);
+        assert_eq!(first_answer(Method::Backtracking, &problem), Some(first));
     }
 
     #[test]
@@ -332,18 +295,9 @@ mod tests {
 
     #[test]
     fn a_stopped_search_can_be_continued() {
-        struct StopAlways;
-        impl ProgressSink for StopAlways {
-            fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-                ControlFlow::Break(())
-            }
-            fn time_left(&self) -> Option<std::time::Duration> {
-                None
-            }
-        }
         let problem = Problem::empty(Piece::Queen, 7);
         let mut search = Search::new(&problem, Branching::FirstRow);
-        assert_eq!(search.next(&mut StopAlways), Event::Stopped);
+        assert_eq!(search.next(&mut StopAfter(1)), Event::Stopped);
         let mut found = 0;
         while let Event::Solution(_) = search.next(&mut Unobserved) {
             found += 1;

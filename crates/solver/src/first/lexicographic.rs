@@ -219,8 +219,6 @@ fn longest_completable(decider: &mut Decider<'_>, greedy: &[usize]) -> ControlFl
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use fastrand::Rng;
     use nqueens_proof::board::{Piece, Problem};
     use nqueens_proof::first::certificate;
@@ -231,6 +229,7 @@ mod tests {
     use super::*;
     use crate::classical::{Method, first_answer};
     use crate::progress::Unobserved;
+    use crate::test_support::StopAfter;
 
     /// Gives up at random instead of solving.
     struct GivesUpAtRandom(Box<dyn QuerySolver>, Rng);
@@ -267,18 +266,6 @@ mod tests {
 
     #[test]
     fn runs_that_give_up_or_are_interrupted_find_the_first_solution_in_the_end() {
-        /// Stops a run after some reports.
-        struct Stop(usize);
-        impl ProgressSink for Stop {
-            fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-                self.0 = self.0.saturating_sub(1);
-                if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            }
-
-            fn time_left(&self) -> Option<Duration> {
-                None
-            }
-        }
         let mut random = Rng::with_seed(9);
         let (mut runs, mut late) = (0, 0);
         for n in (4..=16).chain(4..=16) {
@@ -286,7 +273,7 @@ mod tests {
             let found = loop {
                 let solvers = SomeSolvers { n, state: Mutex::new((random.fork(), 0)) };
                 let options = Options { refuted, ..Options::default() };
-                let mut sink = Stop(random.usize(3..60));
+                let mut sink = StopAfter(random.u32(3..60));
                 let found = first_solution_with(n, options, &solvers, &mut sink, &mut |_| {});
                 runs += 1;
                 late += usize::from(solvers.state.lock().expect("no panic").1 > 2);

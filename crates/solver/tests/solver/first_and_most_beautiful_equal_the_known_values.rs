@@ -5,32 +5,14 @@
 //! Salvagnin, arXiv 1907.08246. `records/published/beautiful_fingerprints.csv`: exhaustive search
 //! up to n = 21, beyond that the same paper.
 
-use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
+use nqueens_proof::board::{Piece, is_solution};
 use nqueens_solver::Unobserved;
 use nqueens_solver::beautiful::fingerprint;
 use nqueens_solver::ilp::most_beautiful;
 use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, lexicographic_first};
 use nqueens_solver::{Answer, Verdict};
 
-/// Returns all solutions in lexicographic order, by the plain definition, row by row.
-fn oracle(n: usize) -> Vec<Vec<usize>> {
-    fn extend(n: usize, squares: &mut Vec<Square>, found: &mut Vec<Vec<usize>>) {
-        if squares.len() == n {
-            found.push(squares.iter().map(|square| square.col).collect());
-            return;
-        }
-        for col in 0..n {
-            squares.push(Square::new(squares.len(), col));
-            if first_attack(Piece::Queen, n, squares).is_none() {
-                extend(n, squares, found);
-            }
-            squares.pop();
-        }
-    }
-    let mut found = Vec::new();
-    extend(n, &mut Vec::new(), &mut found);
-    found
-}
+use crate::support::solutions;
 
 fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> Vec<T> {
     text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
@@ -67,7 +49,7 @@ fn every_method_finds_the_first_solution_of_the_oracle() {
     for n in 0..=12 {
         // Up to n = 12 the first solution is far from the last: the oracle lists all of them up to
         // 8 only.
-        let expected = if n <= 8 { oracle(n).into_iter().next() } else { known_first(n) };
+        let expected = if n <= 8 { solutions(n).into_iter().next() } else { known_first(n) };
         assert!(expected.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
         assert_eq!(expected.is_none(), n == 2 || n == 3);
         for method in FirstMethod::ALL {
@@ -130,7 +112,7 @@ fn boards_that_are_too_large_for_a_method_are_refused() {
 #[test]
 fn the_smallest_fingerprint_equals_that_of_the_oracle() {
     for n in 0..=8 {
-        let expected = oracle(n).iter().map(|columns| fingerprint(columns)).min();
+        let expected = solutions(n).iter().map(|columns| fingerprint(columns)).min();
         for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
             let answer = most_beautiful(n, solver, &mut Unobserved);
             assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");

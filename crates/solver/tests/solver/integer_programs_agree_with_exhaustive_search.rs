@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use nqueens_proof::board::{Piece, Problem, Square, first_attack};
+use nqueens_proof::board::{Piece, Problem, Square};
 use nqueens_solver::Unobserved;
 use nqueens_solver::Verdict;
 use nqueens_solver::ilp::cuts::{Families, separate};
@@ -15,28 +15,9 @@ use nqueens_solver::ilp::{
 };
 use proptest::prelude::*;
 
-/// Returns all completions, by the plain definition, row by row.
-fn oracle(problem: &Problem) -> BTreeSet<Vec<usize>> {
-    fn extend(problem: &Problem, squares: &mut Vec<Square>, found: &mut BTreeSet<Vec<usize>>) {
-        let n = problem.n();
-        if squares.len() == n {
-            found.insert(squares.iter().map(|square| square.col).collect());
-            return;
-        }
-        for col in 0..n {
-            squares.push(Square::new(squares.len(), col));
-            if first_attack(problem.piece(), n, squares).is_none() {
-                extend(problem, squares, found);
-            }
-            squares.pop();
-        }
-    }
-    let mut found = BTreeSet::new();
-    extend(problem, &mut Vec::new(), &mut found);
-    found.into_iter().filter(|columns| completes(problem, columns)).collect()
-}
+use crate::support::completions;
 
-fn listed(problem: &Problem, solver: &dyn Solver) -> BTreeSet<Vec<usize>> {
+fn listed(problem: &Problem, solver: &dyn Solver) -> Vec<Vec<usize>> {
     let mut exclusion = Exclusion::new(problem, Formulation::Diagonals, solver);
     let mut found = BTreeSet::new();
     loop {
@@ -44,7 +25,7 @@ fn listed(problem: &Problem, solver: &dyn Solver) -> BTreeSet<Vec<usize>> {
             Next::Solution(columns) => assert!(found.insert(columns), "twice the same"),
             Next::End(verdict) => {
                 assert_eq!(verdict, Verdict::Proven);
-                return found;
+                return found.into_iter().collect();
             }
         }
     }
@@ -54,11 +35,11 @@ fn listed(problem: &Problem, solver: &dyn Solver) -> BTreeSet<Vec<usize>> {
 fn exclusion_lists_all_solutions() {
     for n in 0..=8 {
         let problem = Problem::empty(Piece::Queen, n);
-        assert_eq!(listed(&problem, &MicroLp), oracle(&problem), "n = {n}");
+        assert_eq!(listed(&problem, &MicroLp), completions(&problem), "n = {n}");
     }
     for n in 0..=4 {
         let problem = Problem::empty(Piece::Rook, n);
-        assert_eq!(listed(&problem, BEST_SOLVER), oracle(&problem), "{n} rooks");
+        assert_eq!(listed(&problem, BEST_SOLVER), completions(&problem), "{n} rooks");
     }
 }
 
@@ -114,7 +95,7 @@ proptest! {
         let n = problem.n();
         let weights = &weights[..n * n];
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
-        let expected = oracle(&problem).iter().map(|columns| weight(weights, columns)).max();
+        let expected = completions(&problem).iter().map(|columns| weight(weights, columns)).max();
         for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
             let model = Goal::Heaviest(weights).model(&problem, formulation);
             let answer = heaviest(&problem, &model, weights, solver, &mut Unobserved);
@@ -129,7 +110,7 @@ proptest! {
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
         let answer = one_solution(&problem, &Goal::AnySolution.model(&problem, formulation), BEST_SOLVER, &mut Unobserved);
         prop_assert_eq!(answer.verdict, Verdict::Proven);
-        prop_assert_eq!(answer.found.is_some(), !oracle(&problem).is_empty());
+        prop_assert_eq!(answer.found.is_some(), !completions(&problem).is_empty());
         prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));
     }
 
@@ -146,7 +127,7 @@ proptest! {
         let found = separate(&model, n, families, BEST_SOLVER, &mut Unobserved).expect("solved").expect("a point");
         let after = found.after.expect("a point");
         prop_assert!(after <= found.before + 1e-6);
-        for columns in oracle(&problem) {
+        for columns in completions(&problem) {
             let values: Vec<bool> = (0..n * n).map(|k| columns[k / n] == k % n).collect();
             prop_assert!(found.rows.iter().all(|row: &Row| row.holds(&values)));
             prop_assert!(after >= weight(&weights[..n * n], &columns) as f64 - 1e-6);

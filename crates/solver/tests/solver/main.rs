@@ -5,3 +5,4 @@ mod integer_programs_agree_with_exhaustive_search;
 mod most_beautiful_solutions_are_proved;
 mod simplex_results_are_proved;
 mod solver_claims_are_verified;
+mod support;

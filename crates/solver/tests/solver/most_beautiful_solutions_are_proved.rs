@@ -5,43 +5,18 @@
 //! `records/published/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that
 //! Fischetti and Salvagnin, arXiv 1907.08246.
 
-use std::ops::ControlFlow;
-use std::time::Duration;
-
-use nqueens_proof::board::{Norm, Piece, Square, is_solution};
+use nqueens_proof::board::{Norm, Piece, is_solution};
 use nqueens_proof::{self as proof, Kind, ProvedStatement, bytes::Writer};
 use nqueens_solver::ResumeError;
+use nqueens_solver::Unobserved;
 use nqueens_solver::Verdict;
 use nqueens_solver::beautiful::resume;
 use nqueens_solver::beautiful::{
     Exact, Query, Stage, all_equally_beautiful, most_beautiful_exactly, resume_most_beautiful,
 };
-use nqueens_solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
 
-/// Returns all solutions in lexicographic order, by the plain definition, row by row.
-fn oracle(n: usize) -> Vec<Vec<usize>> {
-    fn extend(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
-        if columns.len() == n {
-            found.push(columns.clone());
-            return;
-        }
-        let row = columns.len();
-        for col in 0..n {
-            let attacks = |(other, &column): (usize, &usize)| {
-                Piece::Queen.attacks(n, Square::new(other, column), Square::new(row, col))
-            };
-            if !columns.iter().enumerate().any(attacks) {
-                columns.push(col);
-                extend(n, columns, found);
-                columns.pop();
-            }
-        }
-    }
-    let mut found = Vec::new();
-    extend(n, &mut Vec::new(), &mut found);
-    found
-}
+use crate::support::{StopAfter, solutions};
 
 /// Returns whether a quarter turn leaves the solution as it is.
 fn is_invariant(columns: &[usize]) -> bool {
@@ -64,17 +39,21 @@ fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
     table.lines().skip(1).map(row).collect()
 }
 
+/// Asserts that a run has proved its answer, and returns what its certificate proves.
+fn proved(exact: &Exact, case: &str) -> ProvedStatement {
+    assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
+    proof::check(exact.certificate.as_ref().expect("a certificate")).expect(case)
+}
+
 fn assert_known(sizes: impl Fn(usize) -> bool) {
     let mut compared = 0;
     for (n, optima, fingerprint) in known().into_iter().filter(|(n, ..)| sizes(*n)) {
         let query = query(n, Norm::Euclidean, false);
         let exact = most_beautiful_exactly(query, &mut Unobserved);
-        assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
+        let proved = proved(&exact, &format!("n = {n}"));
         let columns = exact.answer.found.expect("a solution");
         assert!(is_solution(Piece::Queen, &columns));
         assert_eq!(Norm::Euclidean.fingerprint(&columns), fingerprint, "n = {n}");
-        let proved =
-            proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
         assert_eq!(
             (proved.kind, proved.n, proved.solution),
             (Kind::Beautiful, n, Some(columns.clone()))
@@ -91,7 +70,7 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
 #[test]
 fn small_boards_agree_with_exhaustive_search_for_every_norm_and_symmetry() {
     for n in 0..=9 {
-        let solutions = oracle(n);
+        let solutions = solutions(n);
         for norm in Norm::ALL {
             for turning in [false, true] {
                 let case = format!("n = {n}, {norm}, turning: {turning}");
@@ -99,14 +78,13 @@ fn small_boards_agree_with_exhaustive_search_for_every_norm_and_symmetry() {
                     solutions.iter().filter(|columns| !turning || is_invariant(columns)).collect();
                 let best = allowed.iter().map(|columns| norm.fingerprint(columns)).min();
                 let exact = most_beautiful_exactly(query(n, norm, turning), &mut Unobserved);
-                assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
+                let proved = proved(&exact, &case);
                 let found = exact.answer.found;
                 assert_eq!(
                     found.as_deref().map(|columns| norm.fingerprint(columns)),
                     best,
                     "{case}"
                 );
-                let proved = proof::check(&exact.certificate.expect("a certificate")).expect(&case);
                 assert_eq!(proved.solution, found, "{case}");
                 if let Some(columns) = found {
                     let optima: Vec<Vec<usize>> = allowed
@@ -138,13 +116,13 @@ fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
     for threads in [1, 2, 5] {
         let query = Query { threads, ..query(43, Norm::Euclidean, false) };
         let exact = most_beautiful_exactly(query, &mut Unobserved);
+        proved(&exact, "a valid proof");
         let fingerprint = exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns));
         assert_eq!(
             fingerprint.expect("a solution")[..4],
             [1768, 1768, 1768, 1764],
             "{threads} threads"
         );
-        proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
     }
 }
 
@@ -154,7 +132,7 @@ fn doubly_symmetric_optima_are_invariant_under_quarter_turns() {
         [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
     {
         let exact = most_beautiful_exactly(query(n, Norm::Euclidean, true), &mut Unobserved);
-        assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
+        proved(&exact, &format!("n = {n}"));
         assert_eq!(exact.answer.found.is_some(), exists, "n = {n}");
         assert!(
             exact
@@ -162,26 +140,11 @@ fn doubly_symmetric_optima_are_invariant_under_quarter_turns() {
                 .found
                 .is_none_or(|columns| is_solution(Piece::Queen, &columns) && is_invariant(&columns))
         );
-        proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
     }
     // The optimum for n = 16 is symmetric anyway.
     let best = known().into_iter().find(|row| row.0 == 16).expect("a row").2;
     let exact = most_beautiful_exactly(query(16, Norm::Euclidean, true), &mut Unobserved);
     assert_eq!(exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns)), Some(best));
-}
-
-/// A progress sink that stops a run after this many reports.
-struct StopAfter(u32);
-
-impl ProgressSink for StopAfter {
-    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-        self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
 }
 
 #[test]
@@ -230,9 +193,7 @@ fn a_run_that_is_stopped_repeatedly_ends_with_the_same_answer() {
         let fingerprint =
             |exact: &Exact| norm.fingerprint(exact.answer.found.as_ref().expect("a solution"));
         assert_eq!(fingerprint(&exact), fingerprint(&whole), "n = {n}");
-        let proved = proof::check(&exact.certificate.clone().expect("a certificate"))
-            .expect("a valid proof");
-        assert_eq!(proved.solution, exact.answer.found);
+        assert_eq!(proved(&exact, "a valid proof").solution, exact.answer.found);
         // The final checkpoint leaves nothing to do.
         let end =
             resume::read(&query, &exact.checkpoint.expect("a state")).expect("its own checkpoint");
@@ -256,9 +217,7 @@ fn a_run_can_resume_after_any_record() {
             records += 1;
             in_trials += u32::from(begun.trial.is_some());
             let exact = resume_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
-            let proved =
-                proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
-            let columns = proved.solution.expect("a solution");
+            let columns = proved(&exact, "a valid proof").solution.expect("a solution");
             let best = check_proof(n, &proof).expect("a valid proof").solution.expect("a solution");
             assert_eq!(
                 norm.fingerprint(&columns),
@@ -302,7 +261,7 @@ fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
         assert!(begun.trial.is_none());
         // The proof does not hold for another solution.
         let rest = &proof[3 + n..];
-        for columns in oracle(n) {
+        for columns in solutions(n) {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
             claim.bytes(rest);
             let as_good = Norm::Euclidean.fingerprint(&columns)
@@ -323,7 +282,7 @@ fn unsealed(n: usize, norm: Norm, turning: bool) -> Vec<u8> {
 fn assert_true(n: usize, proof: &[u8], proved: &ProvedStatement) {
     let norm = Norm::ALL[usize::from(proof[0])];
     let turning = proof[1] == 1;
-    let best = oracle(n)
+    let best = solutions(n)
         .into_iter()
         .filter(|columns| !turning || is_invariant(columns))
         .map(|columns| norm.fingerprint(&columns))
@@ -379,7 +338,7 @@ fn a_worse_solution_is_not_proved_by_the_proof_of_the_best() {
         let proof = unsealed(n, Norm::Euclidean, false);
         let best = check_proof(n, &proof).expect("a valid proof").solution.expect("a solution");
         let rest = &proof[3 + n..];
-        for columns in oracle(n) {
+        for columns in solutions(n) {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
             claim.bytes(rest);
             let checked = check_proof(n, &claim.finish());
@@ -401,7 +360,7 @@ fn a_worse_solution_is_not_proved_by_the_proof_of_the_best() {
 #[test]
 fn extreme_numbers_are_refused() {
     let claim = |n: usize| {
-        let columns = oracle(n).swap_remove(0);
+        let columns = solutions(n).swap_remove(0);
         proof::beautiful::claim(Norm::Euclidean, false, Some(&columns))
     };
     let records: [&dyn Fn(&mut Writer); 5] = [

@@ -2,17 +2,15 @@
 //! infeasibility by a ray. After any changes the result is that of a new simplex and of other
 //! solvers.
 
-use std::mem::replace;
-use std::ops::ControlFlow;
-use std::time::Duration;
-
 use fastrand::Rng;
 use nqueens_proof::board::{Piece, Problem};
+use nqueens_solver::Unobserved;
 use nqueens_solver::ilp::model::{Column, Direction, Model, Relation, Row};
 use nqueens_solver::ilp::{Formulation, Linear, LinearOutcome, Lines, MicroLp, Solver};
 use nqueens_solver::simplex::{Simplex, Termination};
-use nqueens_solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
+
+use crate::support::StopAfter;
 
 const NEAR: f64 = 1e-6;
 
@@ -437,24 +435,11 @@ fn crossed_bounds_are_infeasible_and_unbounded_programs_fail() {
     assert_eq!((simplex.run(&mut Unobserved), simplex.objective()), (Termination::Optimal, 2.0));
 }
 
-/// Stops at the second report.
-struct StopAtSecond(bool);
-
-impl ProgressSink for StopAtSecond {
-    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-        if replace(&mut self.0, true) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
-}
-
 #[test]
 fn a_stopped_solve_can_be_continued() {
     let plain = queens(&mut Rng::with_seed(2), 20);
     let mut simplex = plain.simplex();
-    assert_eq!(simplex.solve(&mut StopAtSecond(false)), LinearOutcome::Stopped);
+    assert_eq!(simplex.solve(&mut StopAfter(2)), LinearOutcome::Stopped);
     assert!(simplex.steps() > 0);
     let optimum = plain.proved(&mut simplex).expect("all squares are free");
     let fresh = plain.proved(&mut plain.simplex()).expect("all squares are free");

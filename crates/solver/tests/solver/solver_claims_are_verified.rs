@@ -1,9 +1,7 @@
 //! Wrong results of a solver never yield a claim, and every solver keeps the contract of its trait.
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use nqueens_proof::board::{Piece, Problem};
 use nqueens_solver::Verdict;
@@ -15,7 +13,9 @@ use nqueens_solver::ilp::{
     BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines,
     MicroLp, Solver, Status, completes, heaviest, largest_set, lexicographic_first, one_solution,
 };
-use nqueens_solver::{Progress, ProgressSink, Unobserved};
+use nqueens_solver::{ProgressSink, Unobserved};
+
+use crate::support::StopAfter;
 
 /// microlp with some of its results altered.
 struct FaultySolver {
@@ -216,19 +216,6 @@ fn a_faulty_solver_never_yields_a_wrong_optimum() {
         assert!(verdict != Verdict::Proven || listed == 4, "seed {seed}");
     }
     assert!(unproven > 20, "{unproven} not proven: too few to test anything");
-}
-
-/// A progress sink that stops the run after some reports.
-struct StopAfter(u32);
-
-impl ProgressSink for StopAfter {
-    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-        self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
 }
 
 #[test]

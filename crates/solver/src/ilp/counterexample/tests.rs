@@ -5,30 +5,14 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::beautiful::fingerprint;
 use crate::progress::Unobserved;
-use nqueens_proof::board::{Piece, Problem, Square, is_solution};
-
-fn all(n: usize) -> Vec<Vec<usize>> {
-    let mut found = vec![Vec::new()];
-    for _ in 0..n {
-        let longer = found.iter().flat_map(|p: &Vec<usize>| {
-            (0..n).map(move |c| p.iter().copied().chain([c]).collect::<Vec<usize>>())
-        });
-        let non_attacking = |p: &Vec<usize>| {
-            let squares: Vec<Square> =
-                p.iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
-            nqueens_proof::board::first_attack(Piece::Queen, n, &squares).is_none()
-        };
-        found = longer.filter(non_attacking).collect();
-    }
-    assert!(found.iter().all(|p| is_solution(Piece::Queen, p)));
-    found
-}
+use crate::test_support::solutions;
+use nqueens_proof::board::{Piece, Problem};
 
 #[test]
 fn only_the_first_solution_is_confirmed_to_be_the_first() {
     for n in 0..=7 {
         let problem = Problem::empty(Piece::Queen, n);
-        let solutions = all(n);
+        let solutions = solutions(n);
         let none = first(&problem, None, &mut Unobserved);
         assert_eq!(none == ClaimCheck::Confirmed, solutions.is_empty(), "n = {n}");
         for (i, solution) in solutions.iter().enumerate() {
@@ -46,7 +30,7 @@ fn only_the_first_solution_is_confirmed_to_be_the_first() {
 #[test]
 fn a_list_with_a_solution_missing_is_refuted() {
     let problem = Problem::empty(Piece::Queen, 6);
-    let mut found: BTreeSet<Vec<usize>> = all(6).into_iter().collect();
+    let mut found: BTreeSet<Vec<usize>> = solutions(6).into_iter().collect();
     assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Confirmed);
     let missing = found.pop_last().expect("n = 6 has solutions");
     assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Refuted(missing));
@@ -58,7 +42,7 @@ fn only_the_greatest_weight_is_confirmed() {
     let weights: Vec<i64> = (0..36).map(|k| (k * k * 7 + 3 * k) % 23 - 11).collect();
     let weight =
         |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
-    let best: i128 = all(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
+    let best: i128 = solutions(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
     assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unobserved), ClaimCheck::Confirmed);
     match heaviest(&problem, &weights, Some(best - 1), &mut Unobserved) {
         ClaimCheck::Refuted(heavier) => assert_eq!(weight(&heavier), best),
@@ -82,8 +66,8 @@ fn the_largest_sets_have_the_known_sizes() {
 #[test]
 fn only_the_smallest_fingerprint_is_confirmed() {
     for n in 4..=7 {
-        let best = all(n).iter().map(|p| fingerprint(p)).min().expect("a solution");
-        for solution in all(n) {
+        let best = solutions(n).iter().map(|p| fingerprint(p)).min().expect("a solution");
+        for solution in solutions(n) {
             let claim = fingerprint(&solution);
             match most_beautiful(n, Some(&claim), &mut Unobserved) {
                 ClaimCheck::Confirmed => assert_eq!(claim, best),
