@@ -31,7 +31,10 @@ pub(super) fn dive<W: Width>(
     (weights, components, random): (&mut Weights, &Components, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
-    window::search(board, Dives { lp_values, nodes, weights, components, random, task })
+    let (factors, cells) = (Factors::new(), Vec::new());
+    let dives =
+        Dives { lp_values, nodes, weights, components, random, task, factors, cells, left: 0 };
+    window::search(board, dives)
 }
 
 struct Dives<'a> {
@@ -41,6 +44,10 @@ struct Dives<'a> {
     components: &'a Components,
     random: &'a mut Rng,
     task: Task<'a>,
+    factors: Factors,
+    cells: Vec<(u8, u8)>,
+    /// Nodes left of the current dive.
+    left: u64,
 }
 
 impl Search for Dives<'_> {
@@ -48,29 +55,19 @@ impl Search for Dives<'_> {
 
     fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Option<Vec<usize>> {
         let state = board.propagate();
-        let mut cells = Vec::new();
         let mut factors = Factors::new();
         if self.lp_values.is_none() {
-            factors.fit(&board, params::FITS_OF_A_DIVE, &mut cells);
+            factors.fit(&board, params::FITS_OF_A_DIVE, &mut self.cells);
         }
         let mut dives = 0;
         while self.nodes > 0 && !self.task.is_stopped() {
             dives += 1;
             let length = self.nodes.min(params::SHORTEST_DIVE_NODES * luby(dives));
-            let mut dive = Dive {
-                lp_values: self.lp_values,
-                weights: self.weights,
-                components: self.components,
-                random: self.random,
-                factors: factors.clone(),
-                cells: &mut cells,
-                left: length,
-            };
-            let found = dive.go_on(&board, state);
-            let left = dive.left;
-            self.task.add_nodes(length - left);
+            (self.factors, self.left) = (factors.clone(), length);
+            let found = self.go_on(&board, state);
+            self.task.add_nodes(length - self.left);
             // With nodes left, the search was exhaustive.
-            if found.is_some() || left > 0 {
+            if found.is_some() || self.left > 0 {
                 return found;
             }
             self.nodes -= length;
@@ -91,18 +88,7 @@ fn luby(mut k: u64) -> u64 {
     }
 }
 
-struct Dive<'a> {
-    lp_values: Option<&'a [f64]>,
-    weights: &'a mut Weights,
-    components: &'a Components,
-    random: &'a mut Rng,
-    factors: Factors,
-    cells: &'a mut Vec<(u8, u8)>,
-    /// Nodes left.
-    left: u64,
-}
-
-impl Dive<'_> {
+impl Dives<'_> {
     /// Returns a completion, or `None` if there is none or no nodes are left.
     fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Option<Vec<usize>> {
         match state {
@@ -164,7 +150,7 @@ impl Dive<'_> {
         board: &Residual<'_, W>,
         mut branch: Branch,
     ) -> Vec<(f64, usize, usize)> {
-        self.factors.fit(board, params::FITS_OF_A_NODE, self.cells);
+        self.factors.fit(board, params::FITS_OF_A_NODE, &mut self.cells);
         if matches!(branch, Branch::Row(_)) {
             branch = self.likeliest_row(board);
         }
