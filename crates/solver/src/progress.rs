@@ -55,6 +55,11 @@ pub trait ProgressSink {
     fn log(&mut self, _entry: &LogEntry) {}
 }
 
+/// Reports the progress. Returns whether the run must stop: on request, or because no time is left.
+pub(crate) fn is_over(sink: &mut dyn ProgressSink, progress: &Progress) -> bool {
+    sink.report(progress).is_break() || sink.time_left().is_some_and(|left| left.is_zero())
+}
+
 /// A progress sink that ignores all reports and never stops the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;

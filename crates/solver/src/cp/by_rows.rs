@@ -1,10 +1,8 @@
 //! A search that branches on rows: in lexicographic order, or by the smallest domain.
 
-use std::ops::ControlFlow;
-
 use super::Event;
 use crate::open_board::OpenBoard;
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::{Progress, ProgressSink, is_over};
 use nqueens_proof::board::{Piece, Problem};
 
 /// The rule that selects the next decision.
@@ -156,7 +154,7 @@ impl Search {
                 return Event::Solution(self.board.completed(&self.problem, decided));
             };
             let due = self.nodes.is_multiple_of(REPORT_EVERY);
-            if self.nodes >= self.stop_after || (due && self.report(sink).is_break()) {
+            if self.nodes >= self.stop_after || (due && self.is_over(sink)) {
                 self.state = State::Paused;
                 return Event::Stopped;
             }
@@ -171,11 +169,9 @@ impl Search {
         }
     }
 
-    fn report(&self, sink: &mut dyn ProgressSink) -> ControlFlow<()> {
+    fn is_over(&self, sink: &mut dyn ProgressSink) -> bool {
         let level = self.decided.iter().flatten().count();
-        let flow = sink.report(&Progress { level, bound: None, nodes: self.nodes });
-        let timed_out = sink.time_left().is_some_and(|left| left.is_zero());
-        if timed_out { ControlFlow::Break(()) } else { flow }
+        is_over(sink, &Progress { level, bound: None, nodes: self.nodes })
     }
 
     /// Undoes a decision and removes its value. Returns whether the remaining state is consistent.

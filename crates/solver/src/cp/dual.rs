@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 use super::End;
 use crate::open_board::OpenBoard;
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::{Progress, ProgressSink, is_over};
 use nqueens_proof::board::Piece;
 
 /// The largest number of allowed squares: the masks of the attacks then take 64 MiB.
@@ -232,8 +232,7 @@ impl DualSearch {
             return false;
         }
         let progress = Progress { level: self.chosen.len(), bound: None, nodes: self.nodes };
-        let is_stopped = sink.report(&progress).is_break();
-        is_stopped || sink.time_left().is_some_and(|left| left.is_zero())
+        is_over(sink, &progress)
     }
 
     /// Puts a piece on a square above `level`. Returns whether the new level is consistent.

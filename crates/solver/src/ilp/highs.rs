@@ -10,7 +10,7 @@ use std::ptr::{null, null_mut};
 
 use highs_sys as c;
 
-use super::model::{Direction, Model, Relation, Row};
+use super::model::{Direction, Model, Row};
 use super::solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, Vertex};
 use crate::progress::{LogEntry, Progress, ProgressSink};
 
@@ -42,19 +42,14 @@ impl Solver for Highs {
         if let Some(start) = start {
             engine.set_start(start);
         }
-        let termination = engine.run(sink);
+        let status = engine.run(sink);
         let nodes =
             engine.integer_info(c"mip_node_count").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        let status = match termination {
-            Termination::Optimal => Status::Optimal,
-            Termination::Infeasible => Status::Infeasible,
-            Termination::Stopped => Status::Stopped,
-            Termination::Failed(why) => Status::Failed(why),
-        };
+        let bound = engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite());
         if sink.log_interval().is_some() {
             sink.log(&LogEntry {
                 nodes,
-                bound: engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite()),
+                bound,
                 incumbent: engine
                     .has_point()
                     .then(|| engine.number_info(c"objective_function_value"))
@@ -67,19 +62,11 @@ impl Solver for Highs {
         }
         IntegerOutcome {
             values: engine.has_point().then(|| engine.solution().values),
-            bound: engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite()),
+            bound,
             status,
             nodes,
         }
     }
-}
-
-/// The end of a run of HiGHS.
-enum Termination {
-    Optimal,
-    Infeasible,
-    Stopped,
-    Failed(String),
 }
 
 /// A HiGHS instance with a model.
@@ -105,15 +92,6 @@ fn int(number: usize) -> c::HighsInt {
     c::HighsInt::try_from(number).expect("models have fewer than 2^31 rows, columns and terms")
 }
 
-fn row_bounds(row: &Row) -> (f64, f64) {
-    let bound = row.bound as f64;
-    match row.relation {
-        Relation::AtMost => (f64::NEG_INFINITY, bound),
-        Relation::Equal => (bound, bound),
-        Relation::AtLeast => (bound, f64::INFINITY),
-    }
-}
-
 impl Engine {
     fn new(model: &Model, integer: bool) -> Self {
         // SAFETY: takes no arguments; the result is checked below.
@@ -129,7 +107,7 @@ impl Engine {
         };
         let (lower, upper) = (bounds(false), bounds(true));
         let (row_lower, row_upper): (Vec<f64>, Vec<f64>) =
-            model.rows.iter().map(row_bounds).unzip();
+            model.rows.iter().map(Row::bounds).unzip();
         let (mut starts, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for row in &model.rows {
             starts.push(int(indices.len()));
@@ -219,10 +197,10 @@ impl Engine {
         unsafe { c::Highs_setSolution(self.highs, values.as_ptr(), null(), null(), null()) };
     }
 
-    fn run(&mut self, sink: &mut dyn ProgressSink) -> Termination {
+    fn run(&mut self, sink: &mut dyn ProgressSink) -> Status {
         let left = sink.time_left();
         if left.is_some_and(|left| left.is_zero()) || sink.report(&Progress::default()).is_break() {
-            return Termination::Stopped;
+            return Status::Stopped;
         }
         // HiGHS accumulates the time of all runs of an instance.
         // SAFETY: `highs` is valid.
@@ -251,11 +229,11 @@ impl Engine {
         // SAFETY: `highs` is valid.
         let model_status = unsafe { c::Highs_getModelStatus(self.highs) };
         match model_status {
-            _ if state.stopped => Termination::Stopped,
-            c::kHighsModelStatusOptimal | c::kHighsModelStatusModelEmpty => Termination::Optimal,
-            c::kHighsModelStatusInfeasible => Termination::Infeasible,
-            c::kHighsModelStatusTimeLimit | c::kHighsModelStatusInterrupt => Termination::Stopped,
-            other => Termination::Failed(format!("status {status}, model status {other}")),
+            _ if state.stopped => Status::Stopped,
+            c::kHighsModelStatusOptimal | c::kHighsModelStatusModelEmpty => Status::Optimal,
+            c::kHighsModelStatusInfeasible => Status::Infeasible,
+            c::kHighsModelStatusTimeLimit | c::kHighsModelStatusInterrupt => Status::Stopped,
+            other => Status::Failed(format!("status {status}, model status {other}")),
         }
     }
 
@@ -388,7 +366,7 @@ impl Linear for Engine {
 
     fn add_row(&mut self, row: &Row) {
         assert!(row.terms.iter().all(|&(j, _)| j < self.columns));
-        let (lower, upper) = row_bounds(row);
+        let (lower, upper) = row.bounds();
         let indices: Vec<c::HighsInt> = row.terms.iter().map(|&(j, _)| int(j)).collect();
         let values: Vec<f64> = row.terms.iter().map(|&(_, a)| a as f64).collect();
         let terms = int(indices.len());
@@ -421,10 +399,10 @@ impl Linear for Engine {
 
     fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome {
         match self.run(sink) {
-            Termination::Optimal => LinearOutcome::Optimal(self.solution()),
-            Termination::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },
-            Termination::Stopped => LinearOutcome::Stopped,
-            Termination::Failed(why) => LinearOutcome::Failed(why),
+            Status::Optimal => LinearOutcome::Optimal(self.solution()),
+            Status::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },
+            Status::Stopped => LinearOutcome::Stopped,
+            Status::Failed(why) => LinearOutcome::Failed(why),
         }
     }
 }

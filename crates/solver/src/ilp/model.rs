@@ -80,6 +80,16 @@ impl Row {
         Self { name: name.into(), terms, relation, bound }
     }
 
+    /// Returns the bounds of the left side.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        let bound = self.bound as f64;
+        match self.relation {
+            Relation::AtMost => (f64::NEG_INFINITY, bound),
+            Relation::Equal => (bound, bound),
+            Relation::AtLeast => (bound, f64::INFINITY),
+        }
+    }
+
     /// Returns whether 0-1 `values` satisfy the row.
     pub fn holds(&self, values: &[bool]) -> bool {
         let sum: i128 =

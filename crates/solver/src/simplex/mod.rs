@@ -22,9 +22,9 @@ use dual::Dual;
 use primal::Primal;
 use tableau::{Given, Tableau};
 
-use crate::ilp::model::{Direction, Model, Relation, Row};
+use crate::ilp::model::{Direction, Model, Row};
 use crate::ilp::{Linear, LinearOutcome, Vertex};
-use crate::progress::{Progress, ProgressSink};
+use crate::progress::{Progress, ProgressSink, is_over};
 
 /// Feasibility tolerance that is aimed at.
 const STRICT: f64 = 1e-9;
@@ -84,13 +84,9 @@ impl Clock<'_> {
         if *self.steps >= self.last {
             return Some(Phase::Failed("too many steps"));
         }
-        (self.steps.is_multiple_of(REPORT_EVERY) && is_over(self.sink)).then_some(Phase::Stopped)
+        (self.steps.is_multiple_of(REPORT_EVERY) && is_over(self.sink, &Progress::default()))
+            .then_some(Phase::Stopped)
     }
-}
-
-fn is_over(sink: &mut dyn ProgressSink) -> bool {
-    sink.report(&Progress::default()).is_break()
-        || sink.time_left().is_some_and(|left| left.is_zero())
 }
 
 /// A linear program with the basis of the last solve.
@@ -281,16 +277,6 @@ fn verify(tableau: &mut Tableau) -> bool {
     tableau.rows_hold(LOOSE)
 }
 
-/// Returns the bounds of a row's left side.
-fn bounds(row: &Row) -> (f64, f64) {
-    let bound = row.bound as f64;
-    match row.relation {
-        Relation::AtMost => (f64::NEG_INFINITY, bound),
-        Relation::Equal => (bound, bound),
-        Relation::AtLeast => (bound, f64::INFINITY),
-    }
-}
-
 impl Linear for Simplex {
     fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
         assert!(column < self.columns() && !lower.is_nan() && !upper.is_nan());
@@ -303,7 +289,7 @@ impl Linear for Simplex {
     }
 
     fn add_row(&mut self, row: &Row) {
-        let (lower, upper) = bounds(row);
+        let (lower, upper) = row.bounds();
         self.add_row_between(lower, upper, row.terms.iter().map(|&(j, a)| (j, a as f64)));
     }
 
@@ -314,7 +300,7 @@ impl Linear for Simplex {
     }
 
     fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome {
-        if is_over(sink) {
+        if is_over(sink, &Progress::default()) {
             return LinearOutcome::Stopped;
         }
         match self.run(sink) {
