@@ -5,11 +5,11 @@
 //! Before that, the radius is limited: squares that cost more than some multiple of 100 are
 //! forbidden, for the smallest multiple that leaves a solution.
 
-use super::counterexample::{self, ClaimCheck};
+use super::counterexample;
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Domain, Model, Relation, Row};
 use super::rounding::{rounded, solution, values_of};
-use super::solver::{Solver, Status};
+use super::solver::{Solver, SolverClaim};
 use crate::beautiful::{cost, fingerprint};
 use crate::progress::{ProgressSink, Step};
 use crate::verdict::{Answer, Unproven, Verdict};
@@ -40,13 +40,7 @@ pub fn most_beautiful(
         Err(unproven) => (best, Verdict::NotProven(unproven)),
         Ok(()) => {
             let claim = best.as_deref().map(fingerprint);
-            match counterexample::most_beautiful(n, claim.as_deref(), sink) {
-                ClaimCheck::Confirmed => (best, Verdict::Proven),
-                ClaimCheck::Refuted(better) => {
-                    (Some(better), Verdict::NotProven(Unproven::Refuted))
-                }
-                ClaimCheck::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
-            }
+            counterexample::most_beautiful(n, claim.as_deref(), sink).verdict(best)
         }
     };
     Answer { found: best, verdict, nodes, lps_solved }
@@ -155,13 +149,9 @@ impl Run<'_> {
         {
             self.best = Some(found.clone());
         }
-        match outcome.status {
-            Status::Optimal => found.map(Some).ok_or_else(|| contradiction(self.solver)),
-            Status::Infeasible => Ok(None),
-            Status::Stopped => Err(Unproven::Stopped),
-            Status::Failed(why) => {
-                Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())))
-            }
+        match outcome.status.claim(self.solver)? {
+            SolverClaim::Optimal => found.map(Some).ok_or_else(|| contradiction(self.solver)),
+            SolverClaim::Infeasible => Ok(None),
         }
     }
 }

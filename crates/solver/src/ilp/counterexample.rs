@@ -12,6 +12,7 @@ mod row_search;
 mod tests;
 
 use crate::progress::{Progress, ProgressSink};
+use crate::verdict::{Unproven, Verdict};
 
 pub use fingerprint::most_beautiful;
 pub use row_search::{complete, first, heaviest, largest};
@@ -31,6 +32,17 @@ pub enum ClaimCheck<T> {
     Refuted(T),
     /// The search reached its node limit or was stopped, or the board is too large.
     Undecided,
+}
+
+impl<T> ClaimCheck<T> {
+    /// Returns the claimed answer or the better one that refutes it, with the verdict.
+    pub(super) fn verdict(self, claimed: Option<T>) -> (Option<T>, Verdict) {
+        match self {
+            Self::Confirmed => (claimed, Verdict::Proven),
+            Self::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+            Self::Undecided => (claimed, Verdict::NotProven(Unproven::Unchecked)),
+        }
+    }
 }
 
 /// The end of a search.

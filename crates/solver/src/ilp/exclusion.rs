@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::counterexample::{self, ClaimCheck};
+use super::counterexample;
 use super::formulation::{Formulation, Lines, place};
 use super::model::{Model, Relation, Row};
 use super::rounding::{rounded, solution};
@@ -103,8 +103,7 @@ impl<'a> Exclusion<'a> {
         let outcome = self.solver.optimise(&model, None, &mut step);
         self.nodes += outcome.nodes;
         self.lps_solved += 1;
-        let failed =
-            |why: &str| Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())));
+        let failed = |why: &str| Err(self.solver.failed(why));
         let values = outcome
             .values
             .map(|values| rounded(&values))
@@ -128,11 +127,7 @@ impl<'a> Exclusion<'a> {
     }
 
     fn verdict(&self, sink: &mut dyn ProgressSink) -> Verdict {
-        match counterexample::complete(self.problem, &self.found, sink) {
-            ClaimCheck::Confirmed => Verdict::Proven,
-            ClaimCheck::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
-            ClaimCheck::Undecided => Verdict::NotProven(Unproven::Unchecked),
-        }
+        counterexample::complete(self.problem, &self.found, sink).verdict(None).1
     }
 }
 

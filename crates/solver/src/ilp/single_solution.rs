@@ -1,10 +1,10 @@
 //! One solution by a 0-1 program: any solution, the heaviest one, or a largest non-attacking set.
 
-use super::counterexample::{self, ClaimCheck};
+use super::counterexample;
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Model};
 use super::rounding::{non_attacking, rounded, solution};
-use super::solver::{Solver, Status};
+use super::solver::{Solver, SolverClaim};
 use crate::progress::ProgressSink;
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Problem, Square};
@@ -55,8 +55,8 @@ pub fn one_solution(
         // A solution needs no further proof, whatever the solver claims.
         Some(found) => (Some(found), Verdict::Proven),
         None => match run.claim {
-            Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, sink)),
-            Ok(Claim::Optimal) => (None, run.no_solution(solver)),
+            Ok(SolverClaim::Infeasible) => counterexample::first(problem, None, sink).verdict(None),
+            Ok(SolverClaim::Optimal) => (None, no_solution(solver)),
             Err(unproven) => (None, Verdict::NotProven(unproven)),
         },
     };
@@ -82,12 +82,12 @@ pub fn heaviest(
         columns.iter().enumerate().map(|(row, &col)| i128::from(weights[row * n + col])).sum()
     };
     let (found, verdict) = match run.claim {
-        Ok(Claim::Optimal) if found.is_none() => (None, run.no_solution(solver)),
-        Ok(Claim::Optimal) => {
+        Ok(SolverClaim::Optimal) if found.is_none() => (None, no_solution(solver)),
+        Ok(SolverClaim::Optimal) => {
             let claim = found.as_ref().map(weight);
-            ruled(found, counterexample::heaviest(problem, weights, claim, sink))
+            counterexample::heaviest(problem, weights, claim, sink).verdict(found)
         }
-        Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, sink)),
+        Ok(SolverClaim::Infeasible) => counterexample::first(problem, None, sink).verdict(None),
         Err(unproven) => (found, Verdict::NotProven(unproven)),
     };
     Answer { found, verdict, nodes: run.nodes, lps_solved: 1 }
@@ -111,15 +111,12 @@ pub fn largest_set(
     let run = Run::of(model, solver, sink);
     let found = run.values.as_ref().and_then(|values| non_attacking(problem, values));
     let (found, verdict) = match run.claim {
-        Ok(Claim::Optimal) => match found {
-            None => (None, run.no_solution(solver)),
-            Some(set) => {
-                let ruling = counterexample::largest(problem, set.len(), sink);
-                ruled(Some(set), ruling)
-            }
+        Ok(SolverClaim::Optimal) => match found {
+            None => (None, no_solution(solver)),
+            Some(set) => counterexample::largest(problem, set.len(), sink).verdict(Some(set)),
         },
         // The placed pieces are a non-attacking set.
-        Ok(Claim::Infeasible) => {
+        Ok(SolverClaim::Infeasible) => {
             (Some(problem.placed().to_vec()), Verdict::NotProven(Unproven::Refuted))
         }
         Err(unproven) => (found, Verdict::NotProven(unproven)),
@@ -127,43 +124,22 @@ pub fn largest_set(
     Answer { found, verdict, nodes: run.nodes, lps_solved: 1 }
 }
 
-/// Returns the claim or its counterexample, with the verdict.
-fn ruled<T>(claim: Option<T>, ruling: ClaimCheck<T>) -> (Option<T>, Verdict) {
-    match ruling {
-        ClaimCheck::Confirmed => (claim, Verdict::Proven),
-        ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-        ClaimCheck::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
-    }
-}
-
 /// The result of solving one program.
 struct Run {
-    claim: Result<Claim, Unproven>,
+    claim: Result<SolverClaim, Unproven>,
     /// The best point that the solver returned.
     values: Option<Vec<bool>>,
     nodes: u64,
 }
 
-/// The claim of the solver.
-enum Claim {
-    Optimal,
-    Infeasible,
-}
-
 impl Run {
     fn of(model: &Model, solver: &dyn Solver, sink: &mut dyn ProgressSink) -> Self {
         let outcome = solver.optimise(model, None, sink);
-        let claim = match outcome.status {
-            Status::Optimal => Ok(Claim::Optimal),
-            Status::Infeasible => Ok(Claim::Infeasible),
-            Status::Stopped => Err(Unproven::Stopped),
-            Status::Failed(why) => Err(Unproven::SolverFailed(format!("{}: {why}", solver.name()))),
-        };
+        let claim = outcome.status.claim(solver);
         Self { claim, values: outcome.values.map(|values| rounded(&values)), nodes: outcome.nodes }
     }
+}
 
-    fn no_solution(&self, solver: &dyn Solver) -> Verdict {
-        let why = format!("{}: its optimal point is not a solution", solver.name());
-        Verdict::NotProven(Unproven::SolverFailed(why))
-    }
+fn no_solution(solver: &dyn Solver) -> Verdict {
+    Verdict::NotProven(solver.failed("its optimal point is not a solution"))
 }

@@ -6,6 +6,7 @@
 
 use super::model::{Model, Row};
 use crate::progress::ProgressSink;
+use crate::verdict::Unproven;
 
 /// A solver of 0-1 programs and of their relaxations.
 pub trait Solver: Sync {
@@ -22,6 +23,13 @@ pub trait Solver: Sync {
         start: Option<&[bool]>,
         sink: &mut dyn ProgressSink,
     ) -> IntegerOutcome;
+}
+
+impl dyn Solver + '_ {
+    /// Creates the reason for an answer that is not proved because this solver failed.
+    pub(super) fn failed(&self, why: &str) -> Unproven {
+        Unproven::SolverFailed(format!("{}: {why}", self.name()))
+    }
 }
 
 /// A solver's result for a 0-1 program.
@@ -48,6 +56,30 @@ pub enum Status {
     Stopped,
     /// The solver gave up, for the given reason.
     Failed(String),
+}
+
+/// A claim of a solver about a 0-1 program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SolverClaim {
+    /// The point is optimal.
+    Optimal,
+    /// No point is feasible.
+    Infeasible,
+}
+
+impl Status {
+    /// Returns the claim of `solver`, which has this status.
+    ///
+    /// # Errors
+    /// The solver was stopped or gave up.
+    pub(super) fn claim(self, solver: &dyn Solver) -> Result<SolverClaim, Unproven> {
+        match self {
+            Self::Optimal => Ok(SolverClaim::Optimal),
+            Self::Infeasible => Ok(SolverClaim::Infeasible),
+            Self::Stopped => Err(Unproven::Stopped),
+            Self::Failed(why) => Err(solver.failed(&why)),
+        }
+    }
 }
 
 /// A linear program that is warm-started: after a change it is solved again from the last basis, if

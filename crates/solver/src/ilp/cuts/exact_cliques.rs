@@ -9,7 +9,7 @@
 
 use super::super::model::{Column, Direction, Domain, Model, Relation, Row};
 use super::super::rounding::rounded;
-use super::super::solver::{Solver, Status};
+use super::super::solver::{Solver, SolverClaim};
 use crate::progress::{ProgressSink, WithoutLog};
 use crate::verdict::Unproven;
 use nqueens_proof::board::{Piece, Square};
@@ -33,13 +33,8 @@ pub fn heaviest(
 ) -> Result<Option<Vec<Square>>, Unproven> {
     let squares: Vec<usize> = (0..n * n).filter(|&k| scaled(values[k]) > 0).collect();
     let outcome = solver.optimise(&program(n, &squares, values), None, &mut WithoutLog(sink));
-    match outcome.status {
-        Status::Optimal => {}
-        Status::Stopped => return Err(Unproven::Stopped),
-        Status::Infeasible => {
-            return Err(failed(solver, "it finds the program of the cliques infeasible"));
-        }
-        Status::Failed(why) => return Err(failed(solver, &why)),
+    if outcome.status.claim(solver)? == SolverClaim::Infeasible {
+        return Err(solver.failed("it finds the program of the cliques infeasible"));
     }
     let on = rounded(&outcome.values.unwrap_or_default());
     let mut clique: Vec<Square> = squares
@@ -49,7 +44,7 @@ pub fn heaviest(
         .map(|(&k, _)| Square::new(k / n, k % n))
         .collect();
     if !is_clique(n, &clique) {
-        return Err(failed(solver, "its heaviest clique is not a clique"));
+        return Err(solver.failed("its heaviest clique is not a clique"));
     }
     let sum: f64 = clique.iter().map(|square| values[square.row * n + square.col]).sum();
     if sum <= 1.0 + by {
@@ -61,10 +56,6 @@ pub fn heaviest(
 
 fn scaled(value: f64) -> i64 {
     (value * SCALE).round() as i64
-}
-
-fn failed(solver: &dyn Solver, why: &str) -> Unproven {
-    Unproven::SolverFailed(format!("{}: {why}", solver.name()))
 }
 
 fn attack(n: usize, u: Square, v: Square) -> bool {

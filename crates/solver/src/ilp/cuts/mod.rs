@@ -129,9 +129,7 @@ pub fn separate(
                 return Ok(separation.map(|separation| Separation { after: None, ..separation }));
             }
             LinearOutcome::Stopped => return Err(Unproven::Stopped),
-            LinearOutcome::Failed(why) => {
-                return Err(Unproven::SolverFailed(format!("{}: {why}", solver.name())));
-            }
+            LinearOutcome::Failed(why) => return Err(solver.failed(&why)),
         };
         let so_far = separation.get_or_insert_with(|| Separation {
             rows: Vec::new(),

@@ -57,7 +57,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     if completes(run.problem, &columns) {
         Ok(Some(columns))
     } else {
-        Err(run.failed("its optimum is not a solution"))
+        Err(run.solver.failed("its optimum is not a solution"))
     }
 }
 

@@ -4,10 +4,6 @@
 use super::{Claim, Run};
 use crate::ilp::formulation::{Formulation, Lines, place};
 use crate::ilp::model::{Direction, Domain};
-use crate::ilp::rounding::values_of;
-use crate::ilp::solver::Status;
-use crate::progress::Step;
-use crate::verdict::Unproven;
 use nqueens_proof::board::Square;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
@@ -22,27 +18,17 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 Direction::Minimise,
                 |k| if k / n == row { (k % n) as i64 } else { 0 },
             );
-            let start = known.as_ref().map(|columns| values_of(&model, columns));
-            let mut sink = Step { sink: &mut *run.sink, level: row, nodes: run.nodes };
-            let outcome = run.solver.optimise(&model, start.as_deref(), &mut sink);
-            run.nodes += outcome.nodes;
-            run.lps_solved += 1;
-            let found = outcome.values.as_ref().and_then(|values| run.offer(values));
-            known = match (outcome.status, found, known) {
-                (Status::Optimal, Some(found), _) => Some(found),
-                (Status::Infeasible, _, None) => return Ok(None),
-                (Status::Stopped, ..) => return Err(Unproven::Stopped),
-                (Status::Failed(why), ..) => return Err(run.failed(&why)),
-                (Status::Optimal, None, _) => {
-                    return Err(run.failed("its optimal point is not a solution"));
-                }
-                (Status::Infeasible, _, Some(_)) => {
-                    return Err(run.failed("it reports infeasibility after it returned a solution"));
+            known = match (run.optimise(&model, known.as_deref(), row)?, known) {
+                (Some(found), _) => Some(found),
+                (None, None) => return Ok(None),
+                (None, Some(_)) => {
+                    let why = "it reports infeasibility after it returned a solution";
+                    return Err(run.solver.failed(why));
                 }
             };
         }
         let Some(known) = &known else {
-            return Err(run.failed("it returned no solution"));
+            return Err(run.solver.failed("it returned no solution"));
         };
         place(&mut model, run.problem, Square::new(row, known[row]));
     }

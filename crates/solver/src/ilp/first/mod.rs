@@ -18,12 +18,13 @@ mod weights;
 use std::fmt;
 use std::str::FromStr;
 
-use super::counterexample::{self, ClaimCheck};
+use super::counterexample;
 use super::cuts::{CutCounts, Families};
-use super::rounding::{rounded, solution};
-use super::solver::{LinearOutcome, Solver, Vertex};
+use super::model::Model;
+use super::rounding::{rounded, solution, values_of};
+use super::solver::{LinearOutcome, Solver, SolverClaim, Vertex};
 use crate::cp::{Branching, Event, Search};
-use crate::progress::ProgressSink;
+use crate::progress::{ProgressSink, Step};
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Problem};
 
@@ -177,14 +178,11 @@ fn verified(
     let claim = method(&mut run);
     let Run { best, nodes, lps_solved, sink, cuts, .. } = run;
     let (found, verdict) = match claim {
-        Ok(claim) => match counterexample::first(problem, claim.as_deref(), sink) {
-            ClaimCheck::Confirmed => (claim, Verdict::Proven),
-            ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-            ClaimCheck::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
-        },
-        Err(unproven) => (best, Verdict::NotProven(unproven)),
+        Ok(claim) => counterexample::first(problem, claim.as_deref(), sink).verdict(claim),
+        Err(unproven) => (None, Verdict::NotProven(unproven)),
     };
-    (Answer { found, verdict, nodes, lps_solved }, cuts)
+    // If it is proved that there is no solution, none was found.
+    (Answer { found: found.or(best), verdict, nodes, lps_solved }, cuts)
 }
 
 fn by_constraints(problem: &Problem, sink: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
@@ -224,6 +222,22 @@ impl Run<'_> {
         Some(found)
     }
 
+    /// Solves a 0-1 program from the solution `start`, if it is given. Returns an optimal solution,
+    /// or `None` if the solver finds it infeasible.
+    fn optimise(&mut self, model: &Model, start: Option<&[usize]>, level: usize) -> Claim {
+        let start = start.map(|columns| values_of(model, columns));
+        let mut sink = Step { sink: &mut *self.sink, level, nodes: self.nodes };
+        let outcome = self.solver.optimise(model, start.as_deref(), &mut sink);
+        self.nodes += outcome.nodes;
+        self.lps_solved += 1;
+        let found = outcome.values.and_then(|values| self.offer(&values));
+        match outcome.status.claim(self.solver)? {
+            SolverClaim::Infeasible => Ok(None),
+            SolverClaim::Optimal if found.is_some() => Ok(found),
+            SolverClaim::Optimal => Err(self.solver.failed("its optimal point is not a solution")),
+        }
+    }
+
     /// Returns the optimal vertex of a linear program, or `None` if the solver finds it infeasible.
     fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Unproven> {
         self.lps_solved += 1;
@@ -234,11 +248,7 @@ impl Run<'_> {
             }
             LinearOutcome::Infeasible { .. } => Ok(None),
             LinearOutcome::Stopped => Err(Unproven::Stopped),
-            LinearOutcome::Failed(why) => Err(self.failed(&why)),
+            LinearOutcome::Failed(why) => Err(self.solver.failed(&why)),
         }
-    }
-
-    fn failed(&self, why: &str) -> Unproven {
-        Unproven::SolverFailed(format!("{}: {why}", self.solver.name()))
     }
 }

@@ -9,9 +9,6 @@
 use super::{Claim, Run};
 use crate::ilp::formulation::{Formulation, Lines};
 use crate::ilp::model::Direction;
-use crate::ilp::solver::Status;
-use crate::progress::Step;
-use crate::verdict::Unproven;
 
 /// The largest board on which every objective value is an integer below 2^53: 13^13 < 2^53 < 14^14.
 pub(super) const LARGEST: usize = 13;
@@ -23,18 +20,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     }
     let mut model = Formulation::Diagonals.model(run.problem, Lines::Full);
     model.set_objective(Direction::Minimise, |k| weight(n, k / n, k % n));
-    let mut sink = Step { sink: &mut *run.sink, level: 0, nodes: run.nodes };
-    let outcome = run.solver.optimise(&model, None, &mut sink);
-    run.nodes += outcome.nodes;
-    run.lps_solved += 1;
-    let found = outcome.values.as_ref().and_then(|values| run.offer(values));
-    match (outcome.status, found) {
-        (Status::Optimal, Some(found)) => Ok(Some(found)),
-        (Status::Optimal, None) => Err(run.failed("its optimal point is not a solution")),
-        (Status::Infeasible, _) => Ok(None),
-        (Status::Stopped, _) => Err(Unproven::Stopped),
-        (Status::Failed(why), _) => Err(run.failed(&why)),
-    }
+    run.optimise(&model, None, 0)
 }
 
 fn weight(n: usize, row: usize, column: usize) -> i64 {
