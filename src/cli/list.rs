@@ -4,7 +4,6 @@ mod listing;
 
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use self::listing::{Listing, Run};
 use super::args::{DecidedSquares, number};
@@ -240,9 +239,5 @@ impl AnswerSink for ListingSink<'_, '_> {
 impl solver::ProgressSink for ListingSink<'_, '_> {
     fn report(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
         AnswerSink::report(self, progress.nodes)
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
     }
 }

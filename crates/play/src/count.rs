@@ -1,7 +1,6 @@
 //! Counting the completions of a board, in total and for each square.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use nqueens_proof::board::{Placement, Problem};
 use nqueens_solver::cp::{Event, find_one};
@@ -119,10 +118,6 @@ impl ProgressSink for NodeLimit {
         } else {
             ControlFlow::Break(())
         }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
     }
 }
 

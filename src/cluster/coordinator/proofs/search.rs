@@ -197,10 +197,6 @@ impl ProgressSink for StopSink<'_> {
             ControlFlow::Continue(())
         }
     }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
 }
 
 /// The periodic saving of proved results.
