@@ -23,7 +23,7 @@ pub const BUDGET: u64 = 400_000_000;
 /// The largest supported board: a row is one mask.
 pub const LARGEST: usize = 128;
 
-/// The result of checking a claim.
+/// The result of checking a claim, by the whole search or by a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimCheck<T> {
     /// There is no counterexample.
@@ -41,23 +41,6 @@ impl<T> ClaimCheck<T> {
             Self::Confirmed => (claimed, Verdict::Proven),
             Self::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
             Self::Undecided => (claimed, Verdict::NotProven(Unproven::Unchecked)),
-        }
-    }
-}
-
-/// The end of a search.
-enum SearchEnd<T> {
-    Exhausted,
-    Found(T),
-    GivenUp,
-}
-
-impl<T> From<SearchEnd<T>> for ClaimCheck<T> {
-    fn from(end: SearchEnd<T>) -> Self {
-        match end {
-            SearchEnd::Exhausted => Self::Confirmed,
-            SearchEnd::Found(found) => Self::Refuted(found),
-            SearchEnd::GivenUp => Self::Undecided,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The search for a smaller fingerprint.
 
-use super::{ClaimCheck, Meter, SearchEnd};
+use super::{ClaimCheck, Meter};
 use crate::progress::ProgressSink;
 use nqueens_proof::board::Square;
 
@@ -25,7 +25,7 @@ pub fn most_beautiful(
         costs: Vec::new(),
         meter: Meter { sink, nodes: 0 },
     };
-    search.from(0).into()
+    search.from(0)
 }
 
 struct SmallerFingerprint<'a> {
@@ -48,17 +48,17 @@ impl SmallerFingerprint<'_> {
         self.claim.is_none_or(|claim| self.costs[..] < claim[..])
     }
 
-    fn from(&mut self, depth: usize) -> SearchEnd<Vec<usize>> {
+    fn from(&mut self, depth: usize) -> ClaimCheck<Vec<usize>> {
         if !self.meter.step() {
-            return SearchEnd::GivenUp;
+            return ClaimCheck::Undecided;
         }
         if depth == self.n {
             // Only n = 0 gets here without a check of its costs.
             let solution = || self.columns.iter().flatten().copied().collect();
             return if self.can_be_smaller() {
-                SearchEnd::Found(solution())
+                ClaimCheck::Refuted(solution())
             } else {
-                SearchEnd::Exhausted
+                ClaimCheck::Confirmed
             };
         }
         let row = self.order[depth];
@@ -72,15 +72,15 @@ impl SmallerFingerprint<'_> {
             self.costs.insert(place, cost);
             if self.can_be_smaller() {
                 self.set(row, column, true);
-                let end = self.from(depth + 1);
+                let check = self.from(depth + 1);
                 self.set(row, column, false);
-                if !matches!(end, SearchEnd::Exhausted) {
-                    return end;
+                if !matches!(check, ClaimCheck::Confirmed) {
+                    return check;
                 }
             }
             self.costs.remove(place);
         }
-        SearchEnd::Exhausted
+        ClaimCheck::Confirmed
     }
 
     fn set(&mut self, row: usize, column: usize, occupied: bool) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ClaimCheck, LARGEST, Meter, SearchEnd};
+use super::{ClaimCheck, LARGEST, Meter};
 use crate::progress::ProgressSink;
 use nqueens_proof::board::{Piece, Problem, Square};
 
@@ -72,7 +72,7 @@ pub fn first(
 ) -> ClaimCheck<Vec<usize>> {
     let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     let mut meter = Meter { sink, nodes: 0 };
-    earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter).into()
+    earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter)
 }
 
 /// Searches for a solution before `claim`, which is `None` once `chosen` comes before it.
@@ -82,17 +82,17 @@ fn earlier(
     chosen: &mut Vec<usize>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> SearchEnd<Vec<usize>> {
+) -> ClaimCheck<Vec<usize>> {
     if !meter.step() {
-        return SearchEnd::GivenUp;
+        return ClaimCheck::Undecided;
     }
     let row = chosen.len();
     if row == rows.allowed.len() {
         // The claim itself is no counterexample.
         return if claim.is_some() {
-            SearchEnd::Exhausted
+            ClaimCheck::Confirmed
         } else {
-            SearchEnd::Found(chosen.clone())
+            ClaimCheck::Refuted(chosen.clone())
         };
     }
     for (column, bit) in columns(rows.free(row, attacked)) {
@@ -102,13 +102,13 @@ fn earlier(
             None => None,
         };
         chosen.push(column);
-        let end = earlier(rows, claim, chosen, rows.below(attacked, bit), meter);
+        let check = earlier(rows, claim, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, SearchEnd::Exhausted) {
-            return end;
+        if !matches!(check, ClaimCheck::Confirmed) {
+            return check;
         }
     }
-    SearchEnd::Exhausted
+    ClaimCheck::Confirmed
 }
 
 /// Checks that these are all solutions of `problem`. A counterexample is a missing solution.
@@ -119,7 +119,7 @@ pub fn complete(
 ) -> ClaimCheck<Vec<usize>> {
     let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     let mut meter = Meter { sink, nodes: 0 };
-    missing(&rows, found, &mut Vec::new(), Attacked::default(), &mut meter).into()
+    missing(&rows, found, &mut Vec::new(), Attacked::default(), &mut meter)
 }
 
 fn missing(
@@ -128,26 +128,26 @@ fn missing(
     chosen: &mut Vec<usize>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> SearchEnd<Vec<usize>> {
+) -> ClaimCheck<Vec<usize>> {
     if !meter.step() {
-        return SearchEnd::GivenUp;
+        return ClaimCheck::Undecided;
     }
     if chosen.len() == rows.allowed.len() {
         return if found.contains(chosen) {
-            SearchEnd::Exhausted
+            ClaimCheck::Confirmed
         } else {
-            SearchEnd::Found(chosen.clone())
+            ClaimCheck::Refuted(chosen.clone())
         };
     }
     for (column, bit) in columns(rows.free(chosen.len(), attacked)) {
         chosen.push(column);
-        let end = missing(rows, found, chosen, rows.below(attacked, bit), meter);
+        let check = missing(rows, found, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, SearchEnd::Exhausted) {
-            return end;
+        if !matches!(check, ClaimCheck::Confirmed) {
+            return check;
         }
     }
-    SearchEnd::Exhausted
+    ClaimCheck::Confirmed
 }
 
 /// Checks that no solution of `problem` has a sum of weights above `claim`, or that there is no
@@ -169,7 +169,7 @@ pub fn heaviest(
     }
     let mut meter = Meter { sink, nodes: 0 };
     let task = Heavier { rows: &rows, weights, most: &most, claim };
-    task.search(&mut Vec::new(), 0, Attacked::default(), &mut meter).into()
+    task.search(&mut Vec::new(), 0, Attacked::default(), &mut meter)
 }
 
 struct Heavier<'a> {
@@ -186,27 +186,27 @@ impl Heavier<'_> {
         weight: i128,
         attacked: Attacked,
         meter: &mut Meter<'_>,
-    ) -> SearchEnd<Vec<usize>> {
+    ) -> ClaimCheck<Vec<usize>> {
         if !meter.step() {
-            return SearchEnd::GivenUp;
+            return ClaimCheck::Undecided;
         }
         let (row, n) = (chosen.len(), self.rows.allowed.len());
         if self.claim.is_some_and(|claim| weight + self.most[row] <= claim) {
-            return SearchEnd::Exhausted;
+            return ClaimCheck::Confirmed;
         }
         if row == n {
-            return SearchEnd::Found(chosen.clone());
+            return ClaimCheck::Refuted(chosen.clone());
         }
         for (column, bit) in columns(self.rows.free(row, attacked)) {
             chosen.push(column);
             let weight = weight + i128::from(self.weights[row * n + column]);
-            let end = self.search(chosen, weight, self.rows.below(attacked, bit), meter);
+            let check = self.search(chosen, weight, self.rows.below(attacked, bit), meter);
             chosen.pop();
-            if !matches!(end, SearchEnd::Exhausted) {
-                return end;
+            if !matches!(check, ClaimCheck::Confirmed) {
+                return check;
             }
         }
-        SearchEnd::Exhausted
+        ClaimCheck::Confirmed
     }
 }
 
@@ -227,7 +227,6 @@ pub fn largest(
         .collect();
     let mut chosen = Vec::new();
     larger(&rows, &placed, problem.n() - claim - 1, 0, &mut chosen, Attacked::default(), &mut meter)
-        .into()
 }
 
 /// Searches for a set that leaves at most `spare` more rows empty, none of them with a placed
@@ -240,23 +239,23 @@ fn larger(
     chosen: &mut Vec<Square>,
     attacked: Attacked,
     meter: &mut Meter<'_>,
-) -> SearchEnd<Vec<Square>> {
+) -> ClaimCheck<Vec<Square>> {
     if !meter.step() {
-        return SearchEnd::GivenUp;
+        return ClaimCheck::Undecided;
     }
     if row == rows.allowed.len() {
-        return SearchEnd::Found(chosen.clone());
+        return ClaimCheck::Refuted(chosen.clone());
     }
     for (column, bit) in columns(rows.free(row, attacked)) {
         chosen.push(Square::new(row, column));
-        let end = larger(rows, placed, spare, row + 1, chosen, rows.below(attacked, bit), meter);
+        let check = larger(rows, placed, spare, row + 1, chosen, rows.below(attacked, bit), meter);
         chosen.pop();
-        if !matches!(end, SearchEnd::Exhausted) {
-            return end;
+        if !matches!(check, ClaimCheck::Confirmed) {
+            return check;
         }
     }
     if spare == 0 || placed[row] {
-        return SearchEnd::Exhausted;
+        return ClaimCheck::Confirmed;
     }
     larger(rows, placed, spare - 1, row + 1, chosen, rows.below(attacked, 0), meter)
 }
