@@ -92,20 +92,17 @@ impl Formulation {
         let at_most_one = |name: String, squares: Vec<Square>| {
             Row::sum(name, squares.iter().map(|s| s.row * n + s.col), Relation::AtMost, 1)
         };
-        let starts: [(&str, Vec<Square>, bool); 4] = match self {
-            Self::Borders => [
-                ("forward_top", (0..n).map(|j| Square::new(0, j)).collect(), true),
-                ("forward_left", (0..n).map(|i| Square::new(i, 0)).collect(), true),
-                ("backward_top", (0..n).map(|j| Square::new(0, j)).collect(), false),
-                ("backward_right", (0..n).map(|i| Square::new(i, n - 1)).collect(), false),
-            ],
-            Self::Diagonals => [
-                ("forward_top", (0..n).map(|j| Square::new(0, j)).collect(), true),
-                ("forward_left", (1..n).map(|i| Square::new(i, 0)).collect(), true),
-                ("backward_top", (0..n).map(|j| Square::new(0, j)).collect(), false),
-                ("backward_right", (1..n).map(|i| Square::new(i, n - 1)).collect(), false),
-            ],
+        // The long diagonals begin in a corner, which the other border has, too.
+        let first = match self {
+            Self::Borders => 0,
+            Self::Diagonals => 1,
         };
+        let starts: [(&str, Vec<Square>, bool); 4] = [
+            ("forward_top", (0..n).map(|j| Square::new(0, j)).collect(), true),
+            ("forward_left", (first..n).map(|i| Square::new(i, 0)).collect(), true),
+            ("backward_top", (0..n).map(|j| Square::new(0, j)).collect(), false),
+            ("backward_right", (first..n).map(|i| Square::new(i, n - 1)).collect(), false),
+        ];
         let mut rows = Vec::new();
         for (family, starts, forward) in starts {
             for start in starts {
