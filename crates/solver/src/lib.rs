@@ -22,9 +22,9 @@ pub mod ilp;
 mod open_board;
 mod progress;
 pub mod simplex;
-mod stop_on_panic;
 #[cfg(test)]
 mod test_support;
+mod threads;
 mod verdict;
 
 pub use checkpoint::ResumeError;

@@ -6,16 +6,16 @@
 //! next one waits for the next pass of the searches.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::concurrent::{Learned, MAX_REPORT_INTERVAL, Start, TaskSink};
 use super::dive::{DiveOutcome, dive_nodes, dives_in_pass};
 use super::exact::Stage;
-use crate::stop_on_panic::StopOnPanic;
+use crate::threads::{StopOnPanic, lock};
 use crate::verdict::Unproven;
 
 /// The state that the searches of a trial share with its dives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SearchControl {
     /// Set when the searches are to stop: a dive has found a solution, or has failed.
     is_over: AtomicBool,
@@ -144,12 +144,12 @@ impl BackgroundDives {
             engine.log = start.log.clone();
             self.record(dive, outcome);
         }
-        self.lock().learned.push(start.learned(engine));
+        lock(&self.state).learned.push(start.learned(engine));
     }
 
     /// Waits for the next dive. Returns its number and its nodes, or `None` if the thread is to end.
     fn next(&self) -> Option<(u32, u64)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if self.stopped.load(Ordering::Relaxed) {
                 return None;
@@ -171,7 +171,7 @@ impl BackgroundDives {
     }
 
     fn record(&self, dive: u32, outcome: Result<DiveOutcome, Unproven>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.running.retain(|&other| other != dive);
         self.set_search_threads(&state);
         match outcome {
@@ -200,7 +200,7 @@ impl BackgroundDives {
 
     /// Lets the dives know that the searches begin a pass.
     pub(super) fn begin_pass(&self, pass: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.exhausted &= state.pass >= pass;
         self.changed.notify_all();
     }
@@ -234,7 +234,7 @@ impl BackgroundDives {
         if !self.search.is_over() {
             return Ok(None);
         }
-        Self::outcome(&mut self.lock())
+        Self::outcome(&mut lock(&self.state))
     }
 
     fn outcome(state: &mut State) -> Result<Option<Vec<usize>>, Unproven> {
@@ -256,7 +256,7 @@ impl BackgroundDives {
         is_over: impl Fn(&State) -> bool,
         report: &mut dyn FnMut() -> Result<(), Unproven>,
     ) -> Result<Option<Vec<usize>>, Unproven> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !is_over(&state) && state.failed.is_none() {
             let waited = self.changed.wait_timeout(state, MAX_REPORT_INTERVAL);
             drop(waited.unwrap_or_else(PoisonError::into_inner).0);
@@ -264,13 +264,9 @@ impl BackgroundDives {
                 // A dive that ends the trial stops the reports, too.
                 return self.found()?.map(Some).ok_or(error);
             }
-            state = self.lock();
+            state = lock(&self.state);
         }
         Self::outcome(&mut state)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -279,7 +275,7 @@ pub(super) struct StopDives<'a>(pub(super) &'a BackgroundDives);
 
 impl Drop for StopDives<'_> {
     fn drop(&mut self) {
-        let _state = self.0.lock();
+        let _state = lock(&self.0.state);
         self.0.stopped.store(true, Ordering::Relaxed);
         self.0.changed.notify_all();
     }

@@ -16,7 +16,7 @@ use super::orbit_lp::OrbitLp;
 use super::orbits::Orbits;
 use super::proof_log::ProofLog;
 use crate::progress::{Progress, ProgressSink};
-use crate::stop_on_panic::StopOnPanic;
+use crate::threads::StopOnPanic;
 use crate::verdict::Unproven;
 
 /// The longest time between two reports to the caller's sink.

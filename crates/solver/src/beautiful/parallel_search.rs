@@ -5,13 +5,14 @@
 //! open then, beside its current path, become subtrees of their own. So nothing is searched twice,
 //! and the trees of all subtrees make up the tree of the whole search.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::csp::Csp;
 use super::params;
 use super::propagation::Node;
 use super::search::{CancelToken, Search, SearchOutcome, read_number, write_number};
+use crate::threads::lock;
 
 /// The longest time between two calls of the caller's `keep_going`.
 const POLL_EVERY: Duration = Duration::from_millis(25);
@@ -287,12 +288,6 @@ impl ParallelSearch {
             }
         }
     }
-}
-
-fn lock<'a, 'b>(
-    shared: &'a Mutex<&'b mut ParallelSearch>,
-) -> MutexGuard<'a, &'b mut ParallelSearch> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs the loop of one worker thread.

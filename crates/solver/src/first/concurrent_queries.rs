@@ -2,16 +2,16 @@
 //! answer is wanted.
 
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, iter, mem, thread};
 
 use super::query::{QueryOutcome, QuerySolver};
 use super::schedule::{Schedule, Turn};
 use crate::progress::{Progress, ProgressSink};
-use crate::stop_on_panic::StopOnPanic;
+use crate::threads::{StopOnPanic, lock};
 use nqueens_proof::first::Refutation;
 
 /// A completion query with its limits.
@@ -191,22 +191,18 @@ impl IdleSolvers {
         Self(Mutex::new(Vec::new()))
     }
 
-    fn solvers(&self) -> MutexGuard<'_, Solvers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, mut solvers: Solvers) {
-        self.solvers().append(&mut solvers);
+        lock(&self.0).append(&mut solvers);
     }
 
     fn take(&self) -> Solvers {
-        mem::take(&mut *self.solvers())
+        mem::take(&mut *lock(&self.0))
     }
 }
 
 impl fmt::Debug for IdleSolvers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IdleSolvers").field(&self.solvers().len()).finish()
+        f.debug_tuple("IdleSolvers").field(&lock(&self.0).len()).finish()
     }
 }
 
@@ -232,11 +228,10 @@ impl<'a> Control<'a> {
     /// the other run.
     pub(super) fn within(outer: Task<'a>) -> Self {
         Self {
-            stopped: AtomicBool::new(false),
             nodes: AtomicU64::new(outer.control.nodes()),
             lps_solved: AtomicU64::new(outer.control.lps_solved()),
             outer: Some(outer),
-            source: None,
+            ..Self::default()
         }
     }
 

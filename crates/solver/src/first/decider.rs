@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::{iter, mem};
 
 use super::board::Board;
@@ -12,6 +12,7 @@ use super::lexicographic::Refutations;
 use super::params;
 use super::query::QueryOutcome;
 use crate::progress::Progress;
+use crate::threads::lock;
 use nqueens_proof::first::{Line, Refutation};
 
 /// Statistics of the prefixes settled so far.
@@ -31,10 +32,6 @@ impl Statistics {
     pub(super) const fn new(n: usize) -> Self {
         Self { lp_limits: BTreeMap::new(), last_refuted: !n.is_multiple_of(2) }
     }
-}
-
-pub(super) fn lock(statistics: &Mutex<Statistics>) -> MutexGuard<'_, Statistics> {
-    statistics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The observer of a decider.

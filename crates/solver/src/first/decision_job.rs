@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use super::board::Board;
 use super::concurrent_queries::{Control, Job, PrefixQuery, Solvers, Task};
-use super::decider::{Decider, Decision, Observer, Statistics, lock};
+use super::decider::{Decider, Decision, Observer, Statistics};
 use super::lexicographic::Refutations;
 use super::query::QueryOutcome;
 use crate::progress::Progress;
+use crate::threads::lock;
 use nqueens_proof::first::Refutation;
 
 /// Part of the work of a decider.

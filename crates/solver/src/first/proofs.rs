@@ -1,14 +1,15 @@
 //! Proofs of earlier queries, for later ones.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::params;
 use super::probing::Eliminations;
 use super::width::Width;
 use nqueens_proof::first::Multipliers;
 
-/// Proofs of earlier queries that several solvers share.
+/// Proofs of earlier queries that several solvers share. No code that locks them can panic half-way
+/// through a change.
 pub(super) struct Proofs<W: Width> {
     /// Multipliers with which the knapsacks refuted a board, most recent last.
     pub(super) multipliers: VecDeque<Arc<Multipliers>>,
@@ -60,9 +61,4 @@ impl<W: Width> Proofs<W> {
         });
         self.eliminated.push((prefix.to_vec(), Arc::new(cells)));
     }
-}
-
-/// Locks the proofs. No code that holds the lock can panic half-way through a change.
-pub(super) fn lock<W: Width>(proofs: &Mutex<Proofs<W>>) -> MutexGuard<'_, Proofs<W>> {
-    proofs.lock().unwrap_or_else(PoisonError::into_inner)
 }

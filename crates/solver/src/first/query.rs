@@ -13,13 +13,14 @@ use super::limited_search::{LimitedOutcome, limited};
 use super::limits::Limits;
 use super::params;
 use super::probing::{Eliminations, Probing};
-use super::proofs::{Proofs, lock};
+use super::proofs::Proofs;
 use super::refuted_positions::RefutedPositions;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::{Width, Width64x64, Width128x128};
 use crate::bitset::BitSet;
+use crate::threads::lock;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::{Line, Refutation};
 

@@ -4,10 +4,11 @@
 //! instead: the later jobs are useless if that one has a completion.
 
 use std::ops::RangeFrom;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::params;
+use crate::threads::lock;
 
 /// The next step of a group of solvers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Schedule {
     /// Returns what a group does next, or `None` if there is nothing left for it.
     /// `can_be_helped` tells whether groups may help with a job.
     pub(super) fn take(&self, can_be_helped: impl Fn(usize) -> bool) -> Option<Turn> {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = lock(&self.begun);
         let Begun { next, helpers } = &mut *begun;
         let is_over = *next == helpers.len() || self.is_done(*next);
         let end = if is_over { *next } else { next.saturating_sub(params::MOST_JOBS_AHEAD) };
