@@ -26,12 +26,8 @@ pub(super) struct SearchControl {
 }
 
 impl SearchControl {
-    pub(super) const fn new(threads: usize) -> Self {
-        Self {
-            is_over: AtomicBool::new(false),
-            nodes: AtomicU64::new(0),
-            threads: AtomicUsize::new(threads),
-        }
+    pub(super) fn new(threads: usize) -> Self {
+        Self { threads: AtomicUsize::new(threads), ..Self::default() }
     }
 
     /// Returns whether the searches are to stop.
@@ -68,7 +64,7 @@ pub(super) struct BackgroundDives {
     search: Arc<SearchControl>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// The pass of the next dive, from 1, and the number of dives left in it.
     pass: usize,
@@ -102,17 +98,7 @@ impl BackgroundDives {
             wide,
             passes,
             threads,
-            state: Mutex::new(State {
-                pass: 1,
-                left: dives_in_pass(wide),
-                started: 0,
-                exhausted: false,
-                was_exhausted: false,
-                running: Vec::new(),
-                found: None,
-                failed: None,
-                learned: Vec::new(),
-            }),
+            state: Mutex::new(State { pass: 1, left: dives_in_pass(wide), ..State::default() }),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
             first_wanted: AtomicU32::new(0),

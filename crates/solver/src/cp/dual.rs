@@ -36,7 +36,7 @@ struct Line {
 
 /// The search. Its state is a stack of levels, each of which is a set of allowed squares and a set
 /// of open lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DualSearch {
     size: usize,
     /// The rows, then the columns.
@@ -81,18 +81,9 @@ impl DualSearch {
         let mut search = Self {
             size,
             lines: Vec::with_capacity(2 * size),
-            square_of: Vec::new(),
             bits_of: vec![[0; 2]; squares.len()],
             squares,
-            attacks: Vec::new(),
-            words: 0,
-            row_words: 0,
-            level_words: 0,
-            levels: Vec::new(),
-            branches: Vec::new(),
-            chosen: Vec::new(),
-            smallest: Vec::new(),
-            nodes: 0,
+            ..Self::default()
         };
         search.lay_out(&members);
         search.find_attacks(board, piece, &members);
