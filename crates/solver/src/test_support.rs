@@ -1,4 +1,4 @@
-//! What several unit tests need: completions by the plain definition, random problems and sinks.
+//! Support for unit tests: completions by the plain definition, random problems and sinks.
 
 use std::ops::ControlFlow;
 

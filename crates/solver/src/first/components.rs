@@ -90,8 +90,8 @@ impl Components {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::first::tests::squares;
     use crate::first::width::Width64x64;
-    use nqueens_proof::board::Square;
 
     #[test]
     fn rows_that_share_columns_form_a_block_and_the_smaller_block_comes_first() {
@@ -113,9 +113,7 @@ mod tests {
         assert_eq!(components.first(&board).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
 
         // The same in a window that starts further down.
-        let placed: Vec<Square> =
-            [0, 2, 4, 1, 3].iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
-        let rest = Residual::<Width64x64>::new(n, &placed);
+        let rest = Residual::<Width64x64>::new(n, &squares(&[0, 2, 4, 1, 3]));
         let window = rest.window();
         let rest: Residual<'_, Width64x64> = rest.within(&window, &[]);
         assert_eq!(rest.corner().row, 5);

@@ -252,16 +252,15 @@ mod tests {
     use crate::bitset::BitSet;
     use crate::first::board::Board;
     use crate::first::concurrent_queries::Control;
+    use crate::first::tests::squares;
     use crate::first::width::Width64x64;
-    use nqueens_proof::board::{Piece, Square, is_solution};
+    use nqueens_proof::board::{Piece, is_solution};
 
     /// Searches the board of size `n` with the first `queens` queens of the greedy prefix. Returns the
     /// outcome and the number of nodes.
     fn search(n: usize, queens: usize, limit: u64) -> (LimitedOutcome, u64) {
         let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();
-        let queens = greedy[..queens].iter().enumerate();
-        let queens: Vec<Square> = queens.map(|(row, &column)| Square::new(row, column)).collect();
-        let board = Residual::<Width64x64>::new(n, &queens);
+        let board = Residual::<Width64x64>::new(n, &squares(&greedy[..queens]));
         let control = Control::default();
         let known = (&mut Weights::new(n), &Components::default());
         let outcome = limited(&board, limit, known, None, Task::alone(&control));
@@ -290,9 +289,7 @@ mod tests {
     fn search_in_blocks(n: usize, queens: usize) -> (bool, usize) {
         const BLOCK: usize = 5;
         let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();
-        let squares = greedy[..queens].iter().enumerate();
-        let squares: Vec<Square> = squares.map(|(row, &column)| Square::new(row, column)).collect();
-        let mut board = Residual::<Width64x64>::new(n, &squares);
+        let mut board = Residual::<Width64x64>::new(n, &squares(&greedy[..queens]));
         assert!(matches!(board.propagate(), State::Open(_)));
         let columns: Vec<usize> = board.columns().iter().collect();
         let right = columns[columns.len() - BLOCK];

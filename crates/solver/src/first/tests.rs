@@ -16,8 +16,9 @@ use super::width::{Width, Width32x64, Width64x64, Width64x128, Width128x128};
 use super::*;
 use crate::bitset::BitSet;
 use crate::progress::Unobserved;
+use crate::test_support::{self, random_problem};
 use nqueens_proof::ProofError;
-use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
+use nqueens_proof::board::{Piece, Square, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Returns every completion of a prefix, row by row.
@@ -33,7 +34,7 @@ fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
     found
 }
 
-fn squares(prefix: &[usize]) -> Vec<Square> {
+pub(super) fn squares(prefix: &[usize]) -> Vec<Square> {
     prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column)).collect()
 }
 
@@ -297,24 +298,11 @@ fn the_first_completion_of_a_board_equals_that_of_backtracking() {
     let (mut some, mut none) = (0, 0);
     for _ in 0..300 {
         let n = random.usize(1..=9);
-        let all = completions(n, &[]);
-        let mut placed: Vec<Square> = (0..random.usize(0..4))
-            .map(|_| Square::new(random.usize(0..n), random.usize(0..n)))
-            .collect();
-        placed.sort_unstable();
-        placed.dedup();
-        if first_attack(Piece::Queen, n, &placed).is_some() {
+        let problem = random_problem(&mut random, Piece::Queen, n, (3, 2 * n - 1));
+        if problem.conflict().is_some() {
             continue;
         }
-        let blocked: Vec<Square> = (0..random.usize(0..2 * n))
-            .map(|_| Square::new(random.usize(0..n), random.usize(0..n)))
-            .filter(|square| !placed.contains(square))
-            .collect();
-        let has = |columns: &&Vec<usize>| {
-            placed.iter().all(|queen| columns[queen.row] == queen.col)
-                && blocked.iter().all(|square| columns[square.row] != square.col)
-        };
-        let expected = all.iter().find(has).cloned();
+        let expected = test_support::completions(&problem).into_iter().next();
         if expected.is_some() {
             some += 1
         } else {
@@ -322,16 +310,12 @@ fn the_first_completion_of_a_board_equals_that_of_backtracking() {
         }
         let options = Options {
             threads: 2,
-            placed: placed.clone(),
-            blocked: blocked.clone(),
+            placed: problem.placed().to_vec(),
+            blocked: problem.blocked().to_vec(),
             ..Options::default()
         };
         let found = first_solution(n, options, &mut Unobserved, &mut |_| {});
-        assert_eq!(
-            (found.solution, found.finished),
-            (expected, true),
-            "{placed:?}, {blocked:?} of {n}"
-        );
+        assert_eq!((found.solution, found.finished), (expected, true), "{problem:?}");
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
 }

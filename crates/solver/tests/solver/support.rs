@@ -1,4 +1,4 @@
-//! What several tests need: completions by the plain definition, and a sink that stops a run.
+//! Support for the tests: completions by the plain definition, and a sink that stops a run.
 
 use std::ops::ControlFlow;
 
