@@ -181,21 +181,15 @@ impl<'a> BoardLp<'a> {
         self.simplex.values()
     }
 
-    /// Returns the number of candidates that can still be placed.
-    pub(super) fn open(&self, root: &Node) -> usize {
-        (0..self.states.len() as u32)
-            .filter(|&candidate| root.state.is_remaining(candidate))
-            .count()
+    /// Returns the candidates that can still be placed.
+    pub(super) fn open(&self, root: &Node) -> impl Iterator<Item = u32> {
+        (0..self.states.len() as u32).filter(|&candidate| root.state.is_remaining(candidate))
     }
 
     /// Solves the LP at `root`.
     pub(super) fn solve(&mut self, root: &Node, cancel: &CancelToken) -> LpOutcome {
         let mut now = vec![VariableState::Closed; self.states.len()];
-        for (candidate, state) in (0..).zip(&mut now) {
-            if root.state.is_remaining(candidate) {
-                *state = VariableState::Open;
-            }
-        }
+        self.open(root).for_each(|candidate| now[candidate as usize] = VariableState::Open);
         root.placed.iter().for_each(|&candidate| now[candidate as usize] = VariableState::Placed);
         for (candidate, (state, &now)) in self.states.iter_mut().zip(&now).enumerate() {
             if *state != now {
@@ -318,9 +312,7 @@ impl<'a> BoardLp<'a> {
         root.placed
             .iter()
             .for_each(|&candidate| placed[self.prices_of[candidate as usize][3]] += 1);
-        let candidates: Vec<u32> = (0..self.states.len() as u32)
-            .filter(|&candidate| root.state.is_remaining(candidate))
-            .collect();
+        let candidates: Vec<u32> = self.open(root).collect();
         let mut counts = vec![0i64; self.bounds.len()];
         let mut cheapest = vec![i64::MAX; n];
         for &candidate in &candidates {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::orbits::{OrbitId, Orbits};
+use super::orbits::{Level, OrbitId, Orbits};
 use nqueens_proof::Beauty;
 use nqueens_proof::beautiful::Premises;
 
@@ -85,6 +85,11 @@ impl Bounds {
         (0..self.eliminated.len()).filter(|&orbit| !self.eliminated[orbit])
     }
 
+    /// Returns the remaining orbits of a level.
+    pub(super) fn remaining_on(&self, level: &Level) -> impl Iterator<Item = OrbitId> {
+        level.orbits.iter().copied().filter(|&orbit| self.is_remaining(orbit))
+    }
+
     /// Returns the numbers of the remaining squares, ascending.
     pub(super) fn squares(&self, orbits: &Orbits) -> Vec<usize> {
         let remaining = |&square: &usize| self.is_remaining(orbits.orbit_of[square]);
@@ -95,9 +100,8 @@ impl Bounds {
     /// squares.
     pub(super) fn groups(&self, orbits: &Orbits) -> Vec<(RangeInclusive<u32>, Vec<usize>)> {
         let squares = |level: usize| {
-            let remaining =
-                orbits.levels[level].orbits.iter().filter(|&&orbit| self.is_remaining(orbit));
-            remaining.flat_map(|&orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
+            let remaining = self.remaining_on(&orbits.levels[level]);
+            remaining.flat_map(|orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
         };
         let known = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (least..=most, squares(level)))

@@ -122,11 +122,8 @@ impl Engine<'_> {
     /// Splits the current bounds by the outermost open level. Returns `None` if no level is open.
     fn split(&mut self, trial: usize) -> Result<Option<State>, Unproven> {
         for level in trial + 1..self.orbits.levels.len() {
-            let remaining = self.orbits.levels[level]
-                .orbits
-                .iter()
-                .filter(|&&orbit| self.bounds.is_remaining(orbit));
-            let room: i64 = remaining.map(|&orbit| self.orbits.orbits[orbit].most).sum();
+            let remaining = self.bounds.remaining_on(&self.orbits.levels[level]);
+            let room: i64 = remaining.map(|orbit| self.orbits.orbits[orbit].most).sum();
             let room = room as u32;
             let (least, most) = self.bounds.range(level).unwrap_or((0, self.query.n as u32));
             if room == 0 || least == most {
@@ -202,8 +199,8 @@ impl Engine<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::beautiful::concurrent::tests::{Run, run};
-    use crate::beautiful::{Query, most_beautiful_exactly};
+    use crate::beautiful::Query;
+    use crate::beautiful::concurrent::tests::{Run, assert_is_best, run};
     use crate::progress::Unobserved;
     use crate::test_support::solutions;
     use nqueens_proof::beautiful::{check, check_partial, claim, prices, record};
@@ -233,10 +230,7 @@ mod tests {
         ] {
             let query = Query { n, norm, turning, threads: 1 };
             let (proof, best) = hard(query);
-            let other =
-                most_beautiful_exactly(query, &mut Unobserved).answer.found.expect("a solution");
-            assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
-            assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
+            assert_is_best(query, &best, &proof);
             for length in 3 + n..proof.len() {
                 let begun = check_partial(n, &proof[..length]);
                 assumptions +=

@@ -304,7 +304,7 @@ pub(super) mod tests {
         Query { n, norm, turning, threads }
     }
 
-    fn assert_is_best(query: Query, best: &[usize], proof: &[u8]) {
+    pub(in crate::beautiful) fn assert_is_best(query: Query, best: &[usize], proof: &[u8]) {
         let alone = Query { threads: 1, ..query };
         let other = most_beautiful_exactly(alone, &mut Unobserved).answer.found;
         let fingerprint = |columns: &[usize]| query.norm.fingerprint(columns);

@@ -190,10 +190,10 @@ impl Csp {
 
     /// Returns the solution with the candidates `placed`: the 0-based column of the queen in each
     /// row.
-    pub(super) fn columns(&self, n: usize, placed: &[u32]) -> Vec<usize> {
-        let mut columns = vec![usize::MAX; n];
-        for &square in placed.iter().flat_map(|&candidate| &self.candidates[candidate as usize]) {
-            columns[square as usize / n] = square as usize % n;
+    pub(super) fn columns(&self, placed: &[u32]) -> Vec<usize> {
+        let mut columns = vec![usize::MAX; self.n];
+        for square in self.squares_of(placed) {
+            columns[square / self.n] = square % self.n;
         }
         columns
     }

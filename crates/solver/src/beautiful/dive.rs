@@ -128,11 +128,7 @@ impl Engine<'_> {
             if levels == block {
                 break;
             }
-            if self.orbits.levels[below]
-                .orbits
-                .iter()
-                .all(|&orbit| !self.bounds.is_remaining(orbit))
-            {
+            if self.bounds.remaining_on(&self.orbits.levels[below]).next().is_none() {
                 continue;
             }
             let (target, multipliers) = self.bound(below, u32::MAX)?;

@@ -280,7 +280,7 @@ impl<'a> Engine<'a> {
             let end = search.run(&root, params::RADIUS_NODES);
             self.nodes += search.nodes;
             if let SearchOutcome::Found(candidates) = end {
-                self.set_incumbent(csp.columns(n, &candidates))?;
+                self.set_incumbent(csp.columns(&candidates))?;
                 return Ok(true);
             }
         }

@@ -70,7 +70,7 @@ pub fn all_equally_beautiful(
         !(nodes.is_multiple_of(1024) && engine.sink.report(&progress).is_break())
     };
     if !every_solution(&csp, &root, &mut keep_going, &mut |candidates| {
-        found.push(csp.columns(query.n, candidates))
+        found.push(csp.columns(candidates))
     }) {
         return Err(Unproven::Stopped);
     }

@@ -75,11 +75,7 @@ impl Engine<'_> {
         let mut counts = self.known_counts();
         let mut limits = 0;
         for below in level + 1..self.orbits.levels.len() {
-            if self.orbits.levels[below]
-                .orbits
-                .iter()
-                .all(|&orbit| !self.bounds.is_remaining(orbit))
-            {
+            if self.bounds.remaining_on(&self.orbits.levels[below]).next().is_none() {
                 continue;
             }
             for at_least in [true, false] {

@@ -87,7 +87,7 @@ impl<'a> LpSearch<'a> {
                 break;
             }
             self.write(&prices, &mut tree);
-            let before = self.lp.open(&root);
+            let before = self.lp.open(&root).count();
             let mut pending = PropagationQueue::default();
             let filled = self.csp.require(&mut root, &full, &mut pending);
             if filled
@@ -101,7 +101,9 @@ impl<'a> LpSearch<'a> {
             if root.state.is_complete() {
                 return SearchOutcome::Found(root.placed);
             }
-            if full.is_empty() && (before - self.lp.open(&root)) * params::RESOLVE_SHARE < before {
+            if full.is_empty()
+                && (before - self.lp.open(&root).count()) * params::RESOLVE_SHARE < before
+            {
                 break;
             }
         }
@@ -122,18 +124,13 @@ impl<'a> LpSearch<'a> {
     fn branch(&self, root: &Node, tree: &mut Vec<u8>, holes: &mut Vec<Node>) -> Option<Vec<u32>> {
         let constraint = self.constraint(root);
         write_number(tree, self.csp.in_tree(constraint));
-        for &candidate in self.csp.constraints[constraint]
-            .iter()
-            .filter(|&&candidate| root.state.is_remaining(candidate))
-        {
-            let mut pending = PropagationQueue::after(root.placed.clone());
-            let mut state = root.state.clone();
-            if self.csp.place(&mut state, candidate, &mut pending).is_ok() {
-                if state.is_complete() {
-                    return Some(pending.placed);
+        for candidate in self.csp.remaining_on(&root.state, constraint) {
+            if let Ok(child) = self.csp.child(root.clone(), candidate) {
+                if child.state.is_complete() {
+                    return Some(child.placed);
                 }
                 write_number(tree, self.csp.hole as u64);
-                holes.push(Node { state, placed: pending.placed });
+                holes.push(child);
             }
         }
         None
@@ -205,13 +202,13 @@ impl SubtreeWorker for LpSearch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beautiful::concurrent::tests::assert_is_best;
     use crate::beautiful::engine::Engine;
     use crate::beautiful::parallel_search::ParallelSearch;
     use crate::beautiful::search::read_number;
-    use crate::beautiful::{Query, Stage, most_beautiful_exactly};
+    use crate::beautiful::{Query, Stage};
     use crate::progress::Unobserved;
     use crate::test_support::solutions;
-    use nqueens_proof::beautiful::check;
     use nqueens_proof::board::Norm;
 
     /// Limits with which nothing is searched without the LP.
@@ -220,9 +217,8 @@ mod tests {
 
     /// Returns the proof, without the seal, of an engine that uses the LP at once, and its
     /// solution.
-    fn uses_board_lp(n: usize, norm: Norm) -> (Vec<u8>, Vec<usize>) {
-        let query = Query { n, norm, turning: false, threads: 1 };
-        let orbits = Orbits::new(n, norm);
+    fn uses_board_lp(query: Query) -> (Vec<u8>, Vec<usize>) {
+        let orbits = Orbits::new(query.n, query.norm);
         let (mut sink, mut keep) = (Unobserved, |_: &Stage<'_>| {});
         let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
         (engine.quick, engine.limits) = (0, LP_AT_ONCE);
@@ -242,12 +238,9 @@ mod tests {
             (14, Norm::Manhattan),
             (10, Norm::Chebyshev),
         ] {
-            let (proof, best) = uses_board_lp(n, norm);
             let query = Query { n, norm, turning: false, threads: 1 };
-            let other =
-                most_beautiful_exactly(query, &mut Unobserved).answer.found.expect("a solution");
-            assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
-            assert_eq!(check(n, &proof).expect("a valid proof").solution, Some(best), "n = {n}");
+            let (proof, best) = uses_board_lp(query);
+            assert_is_best(query, &best, &proof);
         }
     }
 
@@ -307,7 +300,7 @@ mod tests {
             match parallel.continue_with(&csp, u64::MAX, vec![&mut worker], &cancel, &mut |_| true)
             {
                 SearchOutcome::Found(candidates) => {
-                    assert!(possible && all.contains(&csp.columns(n, &candidates)), "case {case}");
+                    assert!(possible && all.contains(&csp.columns(&candidates)), "case {case}");
                     found += 1;
                 }
                 SearchOutcome::Refuted(tree) => {

@@ -50,9 +50,7 @@ impl Engine<'_> {
             )?;
         }
         Ok(match end {
-            SearchOutcome::Found(candidates) => {
-                TrialOutcome::Found(csp.columns(self.orbits.n, &candidates))
-            }
+            SearchOutcome::Found(candidates) => TrialOutcome::Found(csp.columns(&candidates)),
             SearchOutcome::Refuted(tree) => {
                 self.refute(anchor, &tree);
                 TrialOutcome::Refuted
@@ -79,11 +77,8 @@ impl Engine<'_> {
     fn anchor(&self) -> Option<OrbitId> {
         let only = |level: usize| {
             let (least, most) = self.bounds.range(level).filter(|range| range.0 > 0)?;
-            let mut remaining = self.orbits.levels[level]
-                .orbits
-                .iter()
-                .filter(|&&orbit| self.bounds.is_remaining(orbit));
-            let &orbit = remaining.next()?;
+            let mut remaining = self.bounds.remaining_on(&self.orbits.levels[level]);
+            let orbit = remaining.next()?;
             let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
             (remaining.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
         };
@@ -99,10 +94,7 @@ impl Engine<'_> {
         if !root.state.is_remaining(candidate) {
             return root.placed.contains(&candidate).then_some(root);
         }
-        let mut pending = PropagationQueue::after(root.placed);
-        let mut state = root.state;
-        csp.place(&mut state, candidate, &mut pending).ok()?;
-        Some(Node { state, placed: pending.placed })
+        csp.child(root, candidate).ok()
     }
 
     /// Runs a search with restarts, which learns weights.
@@ -136,7 +128,7 @@ impl Engine<'_> {
         (nodes, no_lp_nodes): (u64, u64),
     ) -> Result<SearchOutcome, Unproven> {
         let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
-        let (threads, n) = (self.search.threads(), self.query.n);
+        let threads = self.search.threads();
         let (sink, solvers, search) = (&mut *self.sink, &mut self.solvers, &self.search);
         let premises = premises.filter(|_| !solvers.is_empty());
         let mut stopped = false;
@@ -177,7 +169,6 @@ impl Engine<'_> {
                 let weights = Arc::clone(&weights);
                 workers.push(RemoteWorker {
                     csp,
-                    n,
                     premises,
                     cancel: &cancel,
                     solver: &mut **solver,
@@ -245,7 +236,7 @@ impl Engine<'_> {
             );
             match end {
                 SearchOutcome::Found(candidates) => {
-                    return Ok(TrialOutcome::Found(csp.columns(self.orbits.n, &candidates)));
+                    return Ok(TrialOutcome::Found(csp.columns(&candidates)));
                 }
                 SearchOutcome::LimitReached => break,
                 SearchOutcome::Refuted(tree) => {
@@ -274,11 +265,9 @@ impl Engine<'_> {
         let constraint = chooser.best_constraint(&root.state);
         let orbit_of =
             |candidate: u32| self.orbits.orbit_of[csp.candidates[candidate as usize][0] as usize];
-        let remaining = csp.constraints[constraint]
-            .iter()
-            .filter(|&&candidate| root.state.is_remaining(candidate));
-        let orbit =
-            self.anchor().or_else(|| remaining.map(|&candidate| orbit_of(candidate)).min())?;
+        let orbit = self
+            .anchor()
+            .or_else(|| csp.remaining_on(&root.state, constraint).map(orbit_of).min())?;
         let weights = chooser.weights().to_vec();
         // Propagation alone does not refute this queen, since the board is reduced.
         let parallel = ParallelSearch::new(self.below(&csp, root, orbit)?, &weights);

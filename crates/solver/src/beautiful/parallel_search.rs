@@ -87,7 +87,7 @@ impl SubtreeWorker for Search<'_> {
 }
 
 /// A search that can be interrupted and continued.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ParallelSearch {
     root: Node,
     /// Set if its subtrees are searched by [`crate::beautiful::lp_search`].
@@ -118,16 +118,9 @@ impl ParallelSearch {
             height: root.placed.len(),
             waiting: vec![Subtree { root: root.clone(), place: 0 }],
             root,
-            uses_lp: false,
-            in_progress: 0,
-            reserved: 0,
             trees: vec![None],
-            found: None,
-            ended: false,
-            panicked: false,
             weights: weights.to_vec(),
-            nodes: 0,
-            limit: 0,
+            ..Self::default()
         }
     }
 
@@ -366,14 +359,9 @@ mod tests {
     fn follow(csp: &Csp, root: &Node, tree: &[u8], at: &mut usize) {
         let constraint = read_number(tree, at) as usize;
         assert!(root.state.choices(constraint).is_some());
-        for &candidate in csp.constraints[constraint]
-            .iter()
-            .filter(|&&candidate| root.state.is_remaining(candidate))
-        {
-            let mut pending = PropagationQueue::after(root.placed.clone());
-            let mut state = root.state.clone();
-            if csp.place(&mut state, candidate, &mut pending).is_ok() {
-                follow(csp, &Node { state, placed: pending.placed }, tree, at);
+        for candidate in csp.remaining_on(&root.state, constraint) {
+            if let Ok(child) = csp.child(root.clone(), candidate) {
+                follow(csp, &child, tree, at);
             }
         }
     }

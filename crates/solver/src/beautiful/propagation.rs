@@ -28,7 +28,7 @@ pub(super) struct State {
 }
 
 /// A state, and the candidates placed in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) state: State,
     pub(super) placed: Vec<u32>,
@@ -45,13 +45,6 @@ pub(super) struct PropagationQueue {
     scratch: Vec<u32>,
     /// The candidates placed, in order.
     pub(super) placed: Vec<u32>,
-}
-
-impl PropagationQueue {
-    /// Creates an empty queue after `placed` were placed.
-    pub(super) fn after(placed: Vec<u32>) -> Self {
-        Self { placed, ..Self::default() }
-    }
 }
 
 impl State {
@@ -165,6 +158,26 @@ impl Csp {
         Ok(Node { placed: pending.placed, ..root })
     }
 
+    /// Returns the remaining candidates on a constraint.
+    #[inline]
+    pub(super) fn remaining_on(
+        &self,
+        state: &State,
+        constraint: usize,
+    ) -> impl Iterator<Item = u32> {
+        let candidates = self.constraints[constraint].iter().copied();
+        candidates.filter(|&candidate| state.is_remaining(candidate))
+    }
+
+    /// Returns the node below `node` in which `candidate` and all candidates implied by it are
+    /// placed, too.
+    pub(super) fn child(&self, node: Node, candidate: u32) -> Result<Node, Conflict> {
+        let Node { mut state, placed } = node;
+        let mut pending = PropagationQueue { placed, ..PropagationQueue::default() };
+        self.place(&mut state, candidate, &mut pending)?;
+        Ok(Node { state, placed: pending.placed })
+    }
+
     /// Places `candidate` and all candidates implied by it.
     pub(super) fn place(
         &self,
@@ -189,10 +202,7 @@ impl Csp {
         pending.placed.clear();
         let state = &mut root.state;
         for &constraint in constraints {
-            let remaining = self.constraints[constraint]
-                .iter()
-                .filter(|&&candidate| state.is_remaining(candidate))
-                .count();
+            let remaining = self.remaining_on(state, constraint).count();
             state.choices[constraint] = remaining as u16;
             bitset::insert(&mut state.unsatisfied, constraint);
             if remaining == 1 {
@@ -235,9 +245,8 @@ impl Csp {
                 if state.choices(next).is_none() {
                     continue;
                 }
-                let last =
-                    self.constraints[next].iter().find(|&&candidate| state.is_remaining(candidate));
-                let last = *last.ok_or(Conflict(Some(next as u16)))?;
+                let last = self.remaining_on(state, next).next();
+                let last = last.ok_or(Conflict(Some(next as u16)))?;
                 self.place_one(state, last, pending)?;
             } else {
                 let group = next - self.constraints.len();

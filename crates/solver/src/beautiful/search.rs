@@ -228,10 +228,7 @@ impl<'a> Search<'a> {
         let mut best = (f32::INFINITY, 0);
         for (_, constraint) in constraints {
             let mut survivors = 0.0;
-            for &candidate in self.csp.constraints[constraint]
-                .iter()
-                .filter(|&&candidate| state.is_remaining(candidate))
-            {
+            for candidate in self.csp.remaining_on(state, constraint) {
                 probe.copy_from(state);
                 survivors += f32::from(u8::from(
                     self.csp.place(&mut probe, candidate, &mut self.pending).is_ok(),
@@ -349,16 +346,11 @@ pub(super) fn every_solution(
     let open = (0..csp.constraints.len())
         .filter_map(|constraint| Some((root.state.choices(constraint)?, constraint)));
     let Some((_, constraint)) = open.min() else { return true };
-    for &candidate in
-        csp.constraints[constraint].iter().filter(|&&candidate| root.state.is_remaining(candidate))
-    {
-        let mut pending = PropagationQueue::after(root.placed.clone());
-        let mut state = root.state.clone();
-        if csp.place(&mut state, candidate, &mut pending).is_ok() {
-            let child = Node { state, placed: pending.placed };
-            if !every_solution(csp, &child, keep_going, found) {
-                return false;
-            }
+    for candidate in csp.remaining_on(&root.state, constraint) {
+        if let Ok(child) = csp.child(root.clone(), candidate)
+            && !every_solution(csp, &child, keep_going, found)
+        {
+            return false;
         }
     }
     true

@@ -51,7 +51,6 @@ pub trait SubtreeSolver: Send {
 /// A worker that passes its subtrees to a solver.
 pub(super) struct RemoteWorker<'a> {
     pub(super) csp: &'a Csp,
-    pub(super) n: usize,
     pub(super) premises: &'a Arc<Premises>,
     pub(super) cancel: &'a CancelToken,
     pub(super) solver: &'a mut dyn SubtreeSolver,
@@ -81,7 +80,8 @@ impl SubtreeWorker for RemoteWorker<'_> {
         match self.solver.solve(task, self.cancel) {
             None => SubtreeResult::Abandoned,
             Some(ValidatedAnswer::Solution(columns)) => {
-                let squares = columns.iter().enumerate().map(|(row, column)| row * self.n + column);
+                let squares =
+                    columns.iter().enumerate().map(|(row, column)| row * self.csp.n + column);
                 let mut candidates: Vec<u32> =
                     squares.filter_map(|square| self.csp.candidate_on(square)).collect();
                 candidates.sort_unstable();
@@ -167,9 +167,7 @@ impl Searcher {
         let answer = match end {
             // The tree of an interrupted search proves too little.
             _ if cancel.is_stopped() => SubtreeAnswer::Stopped,
-            SearchOutcome::Found(candidates) => {
-                SubtreeAnswer::Solution(csp.columns(part.premises().n(), &candidates))
-            }
+            SearchOutcome::Found(candidates) => SubtreeAnswer::Solution(csp.columns(&candidates)),
             SearchOutcome::Refuted(tree) => SubtreeAnswer::Tree(tree),
             SearchOutcome::LimitReached => unreachable!("a subtree search leaves holes"),
         };
@@ -324,7 +322,6 @@ mod tests {
             let weights = Arc::new([]);
             let mut worker = RemoteWorker {
                 csp: &csp,
-                n,
                 premises: &premises,
                 cancel: &cancel,
                 solver: &mut solver,
