@@ -98,7 +98,7 @@ impl OpenBoard {
 }
 
 /// Returns those of the sorted `squares` that are in `row`.
-fn row_of(squares: &[Square], row: usize) -> &[Square] {
+pub(crate) fn row_of(squares: &[Square], row: usize) -> &[Square] {
     let start = squares.partition_point(|square| square.row < row);
     let length = squares[start..].partition_point(|square| square.row == row);
     &squares[start..start + length]

@@ -19,6 +19,7 @@ use std::ops::ControlFlow;
 use fastrand::Rng;
 
 use super::{AnswerSink, Ending, Outcome};
+use crate::open_board::row_of;
 use nqueens_proof::board::{Problem, Square};
 
 /// Number of random columns tried for a queen of the start so that it attacks none before it.
@@ -167,10 +168,7 @@ impl<'a> Board<'a> {
 
     /// Returns the blocked squares of a row.
     fn blocked(&self, row: usize) -> &'a [Square] {
-        let all = self.problem.blocked();
-        let (from, to) =
-            (all.partition_point(|s| s.row < row), all.partition_point(|s| s.row <= row));
-        &all[from..to]
+        row_of(self.problem.blocked(), row)
     }
 
     /// Returns the column of a row attacked by the fewest queens, with ties broken at random. The
