@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -18,11 +18,21 @@ use crate::cluster::protocol::{
 use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
 use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task, query_solver};
 
+/// The time within which a waiting task should be started. Other workers could solve it sooner.
+const SOON: Duration = Duration::from_millis(300);
+
 /// A handle that stops a task.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TaskHandle {
+    began: Instant,
     control: Control<'static>,
     cancel: CancelToken,
+}
+
+impl Default for TaskHandle {
+    fn default() -> Self {
+        Self { began: Instant::now(), control: Control::default(), cancel: CancelToken::default() }
+    }
 }
 
 impl TaskHandle {
@@ -50,6 +60,27 @@ struct ProverState {
 }
 
 impl ProverState {
+    /// Returns how many tasks `threads` threads may hold: enough that none waits for the network, but
+    /// no more than will be started soon. So there are none for a thread that has worked on its task
+    /// for long.
+    fn capacity(&self, threads: usize) -> usize {
+        if self.panicked {
+            return 0;
+        }
+        let each = self.task_s.map_or(2.0, |task_s| SOON.as_secs_f64() / task_s.max(1e-6));
+        // Between 2 and 32.
+        let each = each.clamp(2.0, 32.0) as usize;
+        let is_long = |task: &&Arc<TaskHandle>| task.began.elapsed() >= SOON;
+        let long = self.working.values().filter(is_long).count().min(threads);
+        long + (threads - long) * each
+    }
+
+    /// Returns how many of the waiting tasks are more than `threads` threads may hold.
+    fn surplus(&self, threads: usize) -> usize {
+        let most_waiting = self.capacity(threads).saturating_sub(self.working.len());
+        self.waiting.len().saturating_sub(most_waiting)
+    }
+
     /// Removes a task that a thread worked on with this handle. If the task was received again in
     /// the meantime, the later one continues.
     fn remove_task(&mut self, task: u64, handle: &Arc<TaskHandle>) {
@@ -111,17 +142,35 @@ impl Provers {
         self.most
     }
 
-    /// Returns how many tasks may be held: enough that no thread waits for the network, but no more
-    /// than will be started soon, since other workers could solve them.
+    /// Returns how many tasks may be held.
     pub(super) fn capacity(&self) -> usize {
-        const SOON_S: f64 = 0.3;
-        let state = self.shared.state();
-        if state.panicked {
-            return 0;
+        self.shared.state().capacity(self.most)
+    }
+
+    /// Waits until more tasks are held than may be, because a thread has worked on its task for long.
+    pub(super) async fn surplus(&self) {
+        loop {
+            let next = {
+                let state = self.shared.state();
+                if state.surplus(self.most) > 0 {
+                    return;
+                }
+                let ages = state.working.values().map(|task| task.began.elapsed());
+                let next = ages.filter_map(|age| SOON.checked_sub(age)).min();
+                next.filter(|_| !state.waiting.is_empty())
+            };
+            match next {
+                Some(next) => tokio::time::sleep(next).await,
+                None => std::future::pending().await,
+            }
         }
-        let each = state.task_s.map_or(2.0, |task_s| SOON_S / task_s.max(1e-6));
-        // Between 2 and 32.
-        self.most * each.clamp(2.0, 32.0) as usize
+    }
+
+    /// Removes the waiting tasks that are more than may be held.
+    pub(super) fn give_back_surplus(&self) {
+        let mut state = self.shared.state();
+        let rest = state.waiting.len() - state.surplus(self.most);
+        state.waiting.truncate(rest);
     }
 
     /// Returns a receiver that is notified of answers.
@@ -356,6 +405,39 @@ mod tests {
         assert!(Arc::ptr_eq(&state.working[&7], &second));
         state.remove_task(7, &second);
         assert!(state.working.is_empty());
+    }
+
+    #[test]
+    fn no_task_is_held_for_a_thread_that_has_worked_on_its_task_for_long() {
+        let mut state = ProverState::default();
+        state.waiting.extend((10..13).map(|task| (task, query(8, &[0], 9))));
+        assert_eq!((state.capacity(2), state.surplus(2)), (4, 0));
+        let long = Instant::now().checked_sub(SOON).expect("the machine runs for longer");
+        let handle = TaskHandle { began: long, ..TaskHandle::default() };
+        state.working.insert(1, Arc::new(handle));
+        assert_eq!((state.capacity(2), state.surplus(2)), (3, 1));
+        // Quick tasks as a rule.
+        state.task_s = Some(0.01);
+        assert_eq!((state.capacity(2), state.surplus(2)), (1 + 30, 0));
+        let handle = TaskHandle { began: long, ..TaskHandle::default() };
+        state.working.insert(2, Arc::new(handle));
+        assert_eq!((state.capacity(2), state.surplus(2)), (2, 3));
+        state.panicked = true;
+        assert_eq!(state.capacity(2), 0);
+    }
+
+    #[test]
+    fn tasks_behind_a_long_one_are_given_back() {
+        let provers = Provers::new(1);
+        let long = query(110, &[0], u64::MAX);
+        provers.add([(1, long), (2, query(8, &[0], 9))]).expect("a thread");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(provers.surplus());
+        provers.give_back_surplus();
+        assert_eq!((provers.held(0).tasks, provers.capacity()), (vec![1], 1));
+        provers.cancel_all();
+        wait_for(&provers, |held| held.tasks.is_empty());
     }
 
     #[test]

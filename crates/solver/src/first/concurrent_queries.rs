@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{fmt, iter, mem, thread};
@@ -110,7 +110,8 @@ pub(super) fn run_jobs(
     control: &Control<'_>,
     on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> (Option<(usize, QueryOutcome)>, Solvers) {
-    let (schedule, idle) = (Schedule::new(jobs.len(), groups.len()), IdleSolvers::new());
+    let (schedule, idle) =
+        (Schedule::new(jobs.len(), groups.len()), IdleSolvers::new(groups.len()));
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, QueryOutcome)> = None;
     thread::scope(|scope| {
@@ -183,26 +184,31 @@ pub(super) fn run_jobs(
 }
 
 /// The solvers whose groups have nothing left to do.
-#[derive(Default)]
-pub(super) struct IdleSolvers(Mutex<Solvers>);
+pub(super) struct IdleSolvers {
+    solvers: Mutex<Solvers>,
+    /// The number of groups that still have something to do.
+    busy_groups: AtomicUsize,
+}
 
 impl IdleSolvers {
-    const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+    const fn new(groups: usize) -> Self {
+        Self { solvers: Mutex::new(Vec::new()), busy_groups: AtomicUsize::new(groups) }
     }
 
+    /// Adds the solvers of a group.
     fn add(&self, mut solvers: Solvers) {
-        lock(&self.0).append(&mut solvers);
+        lock(&self.solvers).append(&mut solvers);
+        self.busy_groups.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn take(&self) -> Solvers {
-        mem::take(&mut *lock(&self.0))
+        mem::take(&mut *lock(&self.solvers))
     }
 }
 
 impl fmt::Debug for IdleSolvers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IdleSolvers").field(&lock(&self.0).len()).finish()
+        f.debug_tuple("IdleSolvers").field(&lock(&self.solvers).len()).finish()
     }
 }
 
@@ -285,13 +291,18 @@ impl<'a> Task<'a> {
     /// Creates the handle of the only job under `control`.
     pub const fn alone(control: &'a Control<'a>) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
-        static NONE: IdleSolvers = IdleSolvers::new();
+        static NONE: IdleSolvers = IdleSolvers::new(1);
         Self { control, done: &NEVER, idle: &NONE }
     }
 
     /// Returns whether the answer is no longer wanted.
     pub fn is_stopped(self) -> bool {
         self.control.is_stopped() || self.done.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether another group of solvers still has something to do.
+    pub(super) fn others_are_busy(self) -> bool {
+        self.idle.busy_groups.load(Ordering::Relaxed) > 1
     }
 
     /// Returns the total work under the control of this job, like [`Control::work`].
@@ -347,6 +358,8 @@ mod tests {
         WaitsForSolver,
         /// Ends only when it is stopped.
         WaitsForHelp,
+        /// Is refuted once no other group is busy.
+        WaitsForOthers,
     }
 
     impl Job for TestJob {
@@ -366,6 +379,11 @@ mod tests {
                 Self::WaitsForSolver => {
                     while solvers.len() < 2 {
                         solvers.append(&mut control.take_available_solvers());
+                        thread::yield_now();
+                    }
+                }
+                Self::WaitsForOthers => {
+                    while task.others_are_busy() {
                         thread::yield_now();
                     }
                 }
@@ -402,6 +420,14 @@ mod tests {
             assert_eq!(run(&[Refuted, WaitsForSolver], wanted).1, 2);
         }
         assert_eq!(run(&[WaitsForSolver, Refuted, Refuted], Wanted::FirstOpen), (None, 2));
+    }
+
+    #[test]
+    fn a_job_can_go_on_until_all_others_are_done() {
+        use TestJob::{Refuted, WaitsForOthers};
+        for jobs in [&[WaitsForOthers][..], &[WaitsForOthers, Refuted, Refuted]] {
+            assert_eq!(run(jobs, Wanted::FirstOpen), (None, 2));
+        }
     }
 
     #[test]

@@ -217,7 +217,8 @@ impl<'a> Decider<'a> {
                 let below = (solvers - long).saturating_sub((solvers / 2 - 1).min(short));
                 iter::repeat_n(1, long).chain([below]).collect()
             });
-            let round = Round { lp_limit, before: self.control.work(), is_concurrent };
+            let (before, is_local) = (self.control.work(), self.is_local);
+            let round = Round { lp_limit, before, is_concurrent, is_local };
             jobs.insert(place, self.job(Kind::Below { prefix, round }));
             if self.run_jobs(&jobs, Wanted::AnyAnswer, groups)?.is_some() {
                 break Decision::First(0);

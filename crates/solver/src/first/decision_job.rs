@@ -31,6 +31,8 @@ pub(super) struct Round {
     pub(super) before: u64,
     /// True if there are several solvers.
     pub(super) is_concurrent: bool,
+    /// As for the decider.
+    pub(super) is_local: bool,
 }
 
 /// The limit on the work of a job about longer prefixes.
@@ -46,9 +48,14 @@ pub(super) struct WorkLimit<'a> {
 impl WorkLimit<'_> {
     /// Returns whether the job, whose control has counted `work` in all, has done, on average per
     /// solver, as much work as the LP limit of the round and as all other jobs of the round so far.
-    /// In a concurrent round, where those go on, it has to do twice as much as they have.
+    /// In a concurrent round, where those go on, it has to do twice as much as they have. Remote
+    /// solvers count their work when they have answered, so there the job goes on as long as the others
+    /// do: they would be idle.
     pub(super) fn is_reached(&self, work: u64) -> bool {
-        let Round { lp_limit, before, is_concurrent } = self.round;
+        let Round { lp_limit, before, is_concurrent, is_local } = self.round;
+        if !is_local && self.task.others_are_busy() {
+            return false;
+        }
         let own = work - self.start;
         let others = (self.task.total_work() - before).saturating_sub(own);
         let factor = if is_concurrent { 2 } else { 1 };

@@ -142,6 +142,8 @@ struct QueueState {
     useless: HashMap<String, u32>,
     /// The records of unreadable answers, by worker.
     unreadable: BTreeMap<String, Unreadable>,
+    /// True if a task was opened to other workers since they were last notified.
+    reopened: bool,
 }
 
 impl QueueState {
@@ -153,6 +155,7 @@ impl QueueState {
             quarantined: BTreeMap::new(),
             useless: HashMap::new(),
             unreadable: BTreeMap::new(),
+            reopened: false,
         }
     }
 
@@ -196,6 +199,7 @@ impl QueueState {
             let silent = |lease: &TaskLease| !self.workers.contains_key(&lease.worker);
             if task.lease.as_ref().is_some_and(silent) {
                 task.lease = None;
+                self.reopened = true;
             }
         }
     }
@@ -263,6 +267,7 @@ impl QueueState {
                 lease.worker == worker && (lease.boot, lease.call) != (boot, number)
             }) {
                 *lease = None;
+                self.reopened = true;
             }
         }
         let by_urgency = if held < capacity.min(share) { self.by_urgency() } else { Vec::new() };
@@ -358,10 +363,16 @@ impl TaskQueue {
         let mut changes = self.changes.subscribe();
         loop {
             changes.mark_unchanged();
-            // Superseded by a later call, so this reply is not read.
-            let Some(reply) = self.state().call(worker, &call, self.clock.now_ms()) else {
-                return ProveReply::default();
+            let (reply, reopened) = {
+                let mut state = self.state();
+                let reply = state.call(worker, &call, self.clock.now_ms());
+                (reply, std::mem::take(&mut state.reopened))
             };
+            if reopened {
+                self.changes.send_replace(());
+            }
+            // Superseded by a later call, so this reply is not read.
+            let Some(reply) = reply else { return ProveReply::default() };
             if !reply.is_empty() || call.capacity == 0 {
                 return reply;
             }

@@ -138,6 +138,25 @@ fn tasks_of_a_silent_worker_are_leased_to_others_and_cancelled_if_it_returns() {
 }
 
 #[test]
+fn a_task_that_a_worker_no_longer_lists_goes_to_one_that_waits() {
+    let queue = TaskQueue::new();
+    for column in [0, 2] {
+        queue.state().add(JOB, 0, query(column));
+    }
+    let tasks: Vec<u64> = numbers(queue.state().call("a", &call(1, 1, 2, &[]), 0));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let long = Duration::from_secs(100);
+    let (b, a) = runtime.block_on(async {
+        tokio::join!(biased; queue.call("b", call(1, 1, 1, &[]), long), async {
+            queue.call("a", call(1, 2, 1, &tasks[..1]), Duration::ZERO).await
+        })
+    });
+    assert_eq!(numbers(Some(b)), tasks[1..]);
+    assert_eq!(numbers(Some(a)), NONE);
+}
+
+#[test]
 fn a_worker_can_neither_hold_nor_give_up_a_task_that_was_not_leased_to_it() {
     let mut state = queue_of(&[0, 2]);
     let reply = state.call("a", &call(1, 1, 0, &[100, 101]), 0);
