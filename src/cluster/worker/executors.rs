@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::outbox::Outbox;
-use super::work_queue::{Batch, DeviceStatus, LeasedUnit, MeasuredRates, WorkQueue};
+use super::work_queue::{Batch, DeviceStatus, LeasedUnit, WorkQueue};
 use crate::cluster::auth::SigningKey;
 use crate::cluster::campaign::{ResultSignature, Source, UnitId, UnitResult};
 use crate::cluster::protocol::v1::FailReason;
@@ -169,13 +169,7 @@ impl UnitSource for LeasedUnits {
     }
 
     fn take_for_device(&self, device: usize) -> Option<Batch> {
-        self.queue.take_for_device(
-            device,
-            |MeasuredRates { rate, cpu_unit_s, cpu_threads }, open| {
-                let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s);
-                batch_size(rate, cpu_units_per_s, open)
-            },
-        )
+        self.queue.take_for_device(device, batch_size)
     }
 
     fn wait_for_device_work(&self) -> bool {

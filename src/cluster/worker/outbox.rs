@@ -21,7 +21,7 @@ pub(super) struct Outbox {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<OutboxState>,
     work: Condvar,
@@ -76,11 +76,7 @@ impl Outbox {
     }
 
     fn on(storage: Box<dyn OutboxStorage>, state: OutboxState) -> Result<Self, OutboxError> {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        });
+        let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
         let writer = {
             let shared = Arc::clone(&shared);
             let write = move || write(&shared, storage);

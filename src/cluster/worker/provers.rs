@@ -59,7 +59,7 @@ impl ProverState {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<ProverState>,
     work: Condvar,
@@ -98,12 +98,7 @@ pub(super) struct HeldTasks {
 impl Provers {
     /// Creates a pool of at most `threads` threads.
     pub(super) fn new(threads: usize) -> Self {
-        let shared = Shared {
-            state: Mutex::new(ProverState::default()),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        };
-        Self { shared: Arc::new(shared), most: threads }
+        Self { shared: Arc::default(), most: threads }
     }
 
     /// Returns the maximum number of threads.

@@ -13,7 +13,6 @@ mod rates;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -21,7 +20,6 @@ use tokio::sync::watch;
 use lease_entry::{LeaseEntry, check_lease};
 use queue_state::QueueState;
 use rates::JobRates;
-pub(super) use rates::MeasuredRates;
 
 use crate::cluster::campaign::{Assignment, HeldLease, UnitId};
 use crate::cluster::protocol::v1::FailReason;
@@ -88,29 +86,10 @@ impl WorkQueue {
     /// Creates an empty queue for `cpu_threads` CPU threads. They count if `cpu_counts` is set, or
     /// once no device is left.
     pub(super) fn new(preference: KernelPreference, cpu_threads: usize, cpu_counts: bool) -> Self {
-        let state = QueueState {
-            entries: BTreeMap::new(),
-            cpu_threads,
-            cpu_counts,
-            devices: Vec::new(),
-            discovering: !cpu_counts,
-            not_for_shaders: HashSet::new(),
-            rates: HashMap::new(),
-            failed: VecDeque::new(),
-            failed_lately: false,
-            counted: UnitCounts::default(),
-            resting: false,
-            stopped: false,
-            acknowledged: false,
-            urgent: false,
-            broken: None,
-        };
-        Self {
-            preference,
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        }
+        let discovering = !cpu_counts;
+        let state = QueueState { cpu_threads, cpu_counts, discovering, ..QueueState::default() };
+        let (work, changes) = Default::default();
+        Self { preference, state: Mutex::new(state), work, changes }
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {

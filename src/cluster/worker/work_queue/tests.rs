@@ -164,9 +164,9 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     assign(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
     assign(&queue, &queens, lease(3, &queens, 3..5));
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels[0].as_str()), (3, SHADERS));
-    let image = queue.take_for_device(0, |_, _| 100).expect("the recount");
+    let image = queue.take_for_device(0, |_, _, _| 100).expect("the recount");
     assert_eq!((units(&image), image.units[0].lease.mirrored), (vec![(2, 0)], true));
-    let batch = queue.take_for_device(0, |_, open| {
+    let batch = queue.take_for_device(0, |_, _, open| {
         assert_eq!(open, 5);
         4
     });
@@ -175,7 +175,7 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     let rest = queue.take_for_cpu().expect("a unit");
     assert_eq!(units(&rest), [(3, 4)]);
     queue.give_back(&batch);
-    let again = queue.take_for_device(0, |_, _| 100).expect("units");
+    let again = queue.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&again), [(1, 0), (1, 1), (1, 2), (3, 3)]);
 }
 
@@ -190,7 +190,7 @@ fn the_cpu_counts_if_no_device_is_left() {
     assign(&queue, &toroidal, lease(1, &toroidal, 0..1));
     assert_eq!(queue.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
     assign(&queue, &queens, lease(2, &queens, 0..2));
-    let batch = queue.take_for_device(0, |_, _| 5).expect("units");
+    let batch = queue.take_for_device(0, |_, _, _| 5).expect("units");
     queue.device_failed(0, "it was lost".into());
     queue.give_back(&batch);
     let unit = queue.take_for_cpu().expect("a unit");
@@ -209,7 +209,7 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     assign(&queue, &image, spot(2, &queens, 9));
     assign(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
     assign(&queue, &image, spot(4, &queens, 11));
-    let by_device = queue.take_for_device(0, |_, _| 100).expect("units");
+    let by_device = queue.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&by_device), [(3, 10)]);
     let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit"));
     assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
@@ -224,7 +224,7 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
         assign(&alone, &image, lease);
     }
-    let batch = alone.take_for_device(0, |_, _| 100).expect("units");
+    let batch = alone.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
     let label = DeviceLabel { number: 0, id: "test-0".into(), name: String::new() };
     alone.finish(&batch, &Counter::Device(label), 1.0);
@@ -309,7 +309,7 @@ fn threads_end_when_the_queue_is_stopped_or_a_kernel_miscounts() {
         std::thread::scope(|scope| {
             let threads = [
                 scope.spawn(|| queue.take_for_cpu().is_none()),
-                scope.spawn(|| queue.take_for_device(0, |_, _| 1).is_none()),
+                scope.spawn(|| queue.take_for_device(0, |_, _, _| 1).is_none()),
                 scope.spawn(|| !queue.wait_for_device_work()),
             ];
             stop(&queue);
