@@ -200,12 +200,11 @@ mod tests {
     use super::*;
     use crate::cluster::auth::KeyRequest;
     use crate::cluster::auth::registry::Fault;
-    use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
+    use crate::cluster::auth::testing::{HOUR_MS, NOW_MS, authority, name, one_use};
 
     #[test]
     fn a_crash_before_the_use_is_on_disk_leaves_the_token_usable_and_issues_nothing() {
-        let folder = Folder::new("before");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         *authority.registry().fault.lock().expect("no thread panicked") =
@@ -214,22 +213,21 @@ mod tests {
         assert!(matches!(refused, Err(EnrollError::Registry(_))), "{refused:?}");
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("intact");
+        let authority = Authority::open(&folder).expect("intact");
         assert!(authority.certificates().expect("readable").is_empty());
         authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the use is left");
     }
 
     #[test]
     fn a_crash_after_the_use_is_on_disk_issues_the_certificate_to_the_same_key_only() {
-        let folder = Folder::new("after");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         *authority.registry().fault.lock().expect("no thread panicked") = Some(Fault::AfterWriting);
         assert!(authority.enroll(&token, &name("a"), worker.request(), NOW_MS).is_err());
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("intact");
+        let authority = Authority::open(&folder).expect("intact");
         assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 0);
         let thief = KeyRequest::new(&name("b")).expect("a key");
         for taken in ["a", "b"] {
@@ -251,8 +249,7 @@ mod tests {
 
     #[test]
     fn entries_that_expired_a_week_ago_are_removed_and_still_refused() {
-        let folder = Folder::new("forgotten");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, _, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         let issued =
