@@ -19,9 +19,7 @@ use tonic::service::Routes;
 use super::benchmark::Benchmarks;
 use super::campaign::CampaignView;
 use super::files;
-use super::guards::{
-    Address, check_origin, limit_requests, refused, require_session, with_time_limit,
-};
+use super::guards::{Address, check_origin, limit_requests, refused, require_session};
 use super::limits::Limits;
 use super::messages::{
     FailRequest, Invalid, Lease, LeaveRequest, MOST_LEASES, OpenRequest, ResultRequest,
@@ -32,7 +30,9 @@ use super::public_url::PublicUrl;
 use super::sessions::{Refused, Sessions, Visitor};
 use super::units::{PageJob, PageJobs, SHADERS, batches_frame, unit_result};
 use crate::cluster::net::is_own_host;
-use crate::cluster::net::replies::{ErrorResponse, error_response, json_response, with_headers};
+use crate::cluster::net::replies::{
+    ErrorResponse, error_response, json_response, with_headers, with_time_limit,
+};
 use crate::cluster::protocol::v1::work_client::WorkClient;
 use crate::cluster::protocol::{now_ms, peer, v1};
 use crate::kernel::gpu::{Fault, RemoteResult};
