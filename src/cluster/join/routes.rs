@@ -28,7 +28,7 @@ use super::messages::{
 use super::pages::Pages;
 use super::public_url::PublicUrl;
 use super::sessions::{Refused, Sessions, Visitor};
-use super::units::{PageJob, PageJobs, SHADERS, batches_frame, unit_result};
+use super::units::{PageJob, PageJobs, SHADERS, batch_head, batches_frame, unit_result};
 use crate::cluster::net::is_own_host;
 use crate::cluster::net::replies::{
     ErrorResponse, error_response, json_response, with_headers, with_time_limit,
@@ -351,7 +351,7 @@ async fn unit(
     let prepare = move |app: &App| {
         let unsuited = |fault: Fault| ErrorResponse::new(StatusCode::GONE, fault.to_string());
         let mut batches = job.batches(&lease, unit).map_err(unsuited)?;
-        let frame = batches_frame(json!({}), &batches);
+        let frame = batches_frame((json!({}), Vec::new()), &batches, batch_head);
         batches.shrink();
         app.pages.prepare(&worker, (lease.attempt, unit), batches);
         Ok(frame)

@@ -189,12 +189,10 @@ impl UnitSource for LeasedUnits {
         let sub_ranges: Vec<Range<u64>> =
             all.filter(|&(_, number)| requested(number)).map(|(range, _)| range).collect();
         let source = Source {
-            // The coordinator knows the caller and its build.
-            worker: String::new(),
-            owner: String::new(),
             kernel: by.kernel().to_owned(),
             device: device_label(&by.device()),
-            build: String::new(),
+            // The coordinator knows the caller and its build.
+            ..Source::default()
         };
         let counted = vec![Parts::default(); sub_ranges.len()];
         LeasedCount {
