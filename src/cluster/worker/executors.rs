@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::outbox::Outbox;
-use super::work_queue::{Batch, DeviceStatus, LeasedUnit, WorkQueue};
+use super::work_queue::{Batch, LeasedUnit, WorkQueue};
 use crate::cluster::auth::SigningKey;
 use crate::cluster::campaign::{ResultSignature, Source, UnitId, UnitResult};
 use crate::cluster::protocol::v1::FailReason;
@@ -241,13 +241,7 @@ impl UnitSource for LeasedUnits {
     }
 
     fn add_devices(&self, devices: &mut [DeviceLabel]) {
-        let statuses = devices.iter().map(|device| DeviceStatus {
-            id: device.id.clone(),
-            name: device.name.clone(),
-            fault: None,
-        });
-        let first = self.queue.add_devices(statuses);
-        (first..).zip(devices).for_each(|(number, device)| device.number = number);
+        self.queue.add_devices(devices);
     }
 
     fn observe(&self, event: ExecutorEvent<'_>) {

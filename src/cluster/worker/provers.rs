@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::cluster::protocol::{
     CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
 };
-use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
+use crate::solver::beautiful::{CancelToken, Searcher};
 use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task, query_solver};
 
 /// A handle that stops a task.
@@ -254,7 +254,7 @@ impl Solvers {
         let began = Instant::now();
         let outcome = match query {
             TaskQuery::Completion(query) => self.complete(query, &handle.control).into(),
-            TaskQuery::Part(question) => self.search(question, &handle.cancel),
+            TaskQuery::Part(question) => self.searcher.search(question, &handle.cancel).into(),
         };
         let (nodes, programmes) = (handle.control.nodes(), handle.control.lps_solved());
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
@@ -279,10 +279,6 @@ impl Solvers {
             _ => outcome,
         }
     }
-
-    fn search(&mut self, question: &SubtreeTask, cancel: &CancelToken) -> TaskOutcome {
-        self.searcher.search(question, cancel).into()
-    }
 }
 
 #[cfg(test)]
@@ -290,6 +286,7 @@ mod tests {
     use super::*;
     use crate::proof::Beauty;
     use crate::proof::beautiful::{Premises, Subtree};
+    use crate::solver::beautiful::SubtreeTask;
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
         TaskQuery::Completion(CompletionQuery {

@@ -12,7 +12,7 @@ use super::{Batch, DeviceStatus, FailedUnit, LeasedUnit, WorkQueue};
 use crate::cluster::campaign::UnitId;
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::JobHash;
-use crate::executor::Counter;
+use crate::executor::{Counter, DeviceLabel};
 use crate::kernel::KernelKind;
 
 impl WorkQueue {
@@ -215,20 +215,18 @@ impl WorkQueue {
         });
     }
 
-    /// Adds devices that were found and will count. Returns the number of the first; the others
-    /// follow it.
-    pub(in crate::cluster::worker) fn add_devices(
-        &self,
-        devices: impl IntoIterator<Item = DeviceStatus>,
-    ) -> usize {
+    /// Adds devices that were found and will count, and numbers them.
+    pub(in crate::cluster::worker) fn add_devices(&self, devices: &mut [DeviceLabel]) {
         self.change(|state| {
-            let first = state.devices.len();
-            state.devices.extend(devices);
+            for device in devices {
+                device.number = state.devices.len();
+                let (id, name) = (device.id.clone(), device.name.clone());
+                state.devices.push(DeviceStatus { id, name, fault: None });
+            }
             state.discovering = false;
             state.urgent = true;
             self.give_up_unsuited(state);
-            first
-        })
+        });
     }
 
     /// Marks a device as failed. If no device is left, the CPU counts instead.

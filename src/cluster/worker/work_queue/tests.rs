@@ -30,11 +30,12 @@ fn units(batch: &Batch) -> Vec<(u64, u64)> {
 }
 
 fn queue() -> WorkQueue {
-    WorkQueue::new(
-        KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere"),
-        2,
-        true,
-    )
+    queue_with(true)
+}
+
+fn queue_with(cpu_counts: bool) -> WorkQueue {
+    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+    WorkQueue::new(preference, 2, cpu_counts)
 }
 
 fn assign(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
@@ -43,8 +44,8 @@ fn assign(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignme
     queue.set_decomposition(attempt, Ok(Arc::clone(decomposition)));
 }
 
-fn device() -> DeviceStatus {
-    DeviceStatus { id: "test-0".into(), name: "a device".into(), fault: None }
+fn device() -> DeviceLabel {
+    DeviceLabel { number: 7, id: "test-0".into(), name: "a device".into() }
 }
 
 /// Returns the held leases, each with its number of remaining units.
@@ -158,7 +159,9 @@ fn leases_of_invalid_jobs_or_units_are_given_back() {
 #[test]
 fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
-    assert_eq!(queue.add_devices([device()]), 0);
+    let mut devices = [device()];
+    queue.add_devices(&mut devices);
+    assert_eq!(devices[0].number, 0);
     let image = Arc::new(queens.mirrored());
     assign(&queue, &queens, lease(1, &queens, 0..3));
     assign(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
@@ -181,9 +184,8 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
 
 #[test]
 fn the_cpu_counts_if_no_device_is_left() {
-    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-    let (queue, queens) = (WorkQueue::new(preference, 2, false), decomposition(Piece::Queen, 9));
-    queue.add_devices([device()]);
+    let (queue, queens) = (queue_with(false), decomposition(Piece::Queen, 9));
+    queue.add_devices(&mut [device()]);
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels), (1, vec![SHADERS.to_owned()]));
     // No GPU counts toroidal queens.
     let toroidal = decomposition(Piece::Toroidal, 7);
@@ -204,7 +206,7 @@ fn the_cpu_counts_if_no_device_is_left() {
 fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
     let image = Arc::new(queens.mirrored());
-    queue.add_devices([device()]);
+    queue.add_devices(&mut [device()]);
     assign(&queue, &queens, lease(1, &queens, 0..9));
     assign(&queue, &image, spot(2, &queens, 9));
     assign(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
@@ -218,9 +220,8 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     queue.finish(&recounts[0], &CPU, 1.0);
     assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
     // If only a device counts, it also counts these, and everything of one image together.
-    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-    let alone = WorkQueue::new(preference, 2, false);
-    alone.add_devices([device()]);
+    let alone = queue_with(false);
+    alone.add_devices(&mut [device()]);
     for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
         assign(&alone, &image, lease);
     }
