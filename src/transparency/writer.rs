@@ -12,7 +12,7 @@ use crate::atomic_file::AtomicFile;
 ///
 /// All entries are appended in order, also those that the folder has from earlier on; their files
 /// are not written again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LogWriter {
     folder: PathBuf,
     /// The number of entries that the folder has.
@@ -27,13 +27,7 @@ pub struct LogWriter {
 impl LogWriter {
     /// Begins the log in a folder that has its first `published` entries.
     pub fn new(folder: &Path, published: u64) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            published,
-            frontier: Frontier::default(),
-            last_tiles: Vec::new(),
-            bundle: Vec::new(),
-        }
+        Self { folder: folder.to_owned(), published, ..Self::default() }
     }
 
     /// Appends an entry. Returns its number, counted from 0.

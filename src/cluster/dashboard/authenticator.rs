@@ -63,12 +63,7 @@ pub(super) enum Refusal {
 
 /// The rate of sign-in attempts per network: more than any person needs, and too few to keep the
 /// disk busy.
-const ATTEMPTS: Quota = {
-    let (Some(per_minute), Some(burst)) = (NonZeroU32::new(10), NonZeroU32::new(10)) else {
-        panic!("an empty quota")
-    };
-    Quota::per_minute(per_minute).allow_burst(burst)
-};
+const ATTEMPTS: Quota = Quota::per_minute(NonZeroU32::new(10).expect("positive"));
 
 /// The authenticator of the dashboard.
 pub(super) struct Authenticator {
