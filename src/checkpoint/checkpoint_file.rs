@@ -372,15 +372,8 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Voids a unit durably because two results for it differ.
-    ///
-    /// # Errors
-    /// Returns an error if the record cannot be written.
-    pub fn dispute(&mut self, unit: u64) -> Result<(), CheckpointError> {
-        self.void(&[unit])
-    }
-
-    /// Voids all results of units durably because they are no longer trusted.
+    /// Voids all results of units durably, because two results of a unit differ or because they are
+    /// no longer trusted.
     ///
     /// # Errors
     /// Returns an error if the records cannot be written.

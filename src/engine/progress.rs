@@ -32,11 +32,6 @@ pub struct CountProgress {
 }
 
 impl CountProgress {
-    /// Returns the progress at the start of a job with this many units.
-    pub(crate) fn at_start(units: u64) -> Self {
-        Self { units, ..Self::default() }
-    }
-
     /// Returns the time left if the session began at the fraction `before` and reached `done` after
     /// `elapsed`.
     fn time_left(before: f64, done: f64, elapsed: Duration) -> Option<Duration> {

@@ -126,14 +126,12 @@ impl Queue {
     pub(super) fn give_back(&self, by: Holder, units: &[u64]) {
         let mut state = self.state();
         for &unit in units {
-            match state.held.get(&unit) {
-                Some(hold) if hold.by == by => {
+            match state.held.get_mut(&unit) {
+                // It was a duplicate: the original holder may need another one.
+                Some(hold) if hold.by != by => hold.duplicated = false,
+                Some(_) => {
                     state.held.remove(&unit);
                     state.open.insert(unit);
-                }
-                // It was a duplicate: the original holder may need another one.
-                Some(&hold) => {
-                    state.held.insert(unit, Hold { duplicated: false, ..hold });
                 }
                 None => {}
             }

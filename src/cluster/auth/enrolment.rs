@@ -92,11 +92,9 @@ impl Authority {
             let is_holder = |entry: &CertificateEntry| entry.name == *name && entry.is_live(now_ms);
             let is_same_use =
                 |entry: &CertificateEntry| entry.token == Some(id) && entry.key == key_fingerprint;
-            if content
-                .sessions
-                .values()
-                .any(|session| session.name == *name && session.is_live(now_ms))
-            {
+            let has_session =
+                content.sessions.values().any(|s| s.name == *name && s.is_live(now_ms));
+            if has_session {
                 return Err(EnrollError::NameInUse(name.clone()));
             }
             let mut holders =
@@ -128,11 +126,8 @@ impl Authority {
         request: &[u8],
         now_ms: u64,
     ) -> Result<Issued, EnrollError> {
-        identify_for_renewal(
-            &*self.registry().read().map_err(AccessError::Registry)?,
-            presented,
-            now_ms,
-        )?;
+        let content = self.registry().read().map_err(AccessError::Registry)?;
+        identify_for_renewal(&content, presented, now_ms)?;
         let key = certificates::requested_key(request)?;
         self.registry().change(now_ms, |content| {
             let Identity { name, role, owner, .. } =

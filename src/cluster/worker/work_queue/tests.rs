@@ -3,6 +3,7 @@ use crate::board::{Piece, Problem};
 use crate::cluster::campaign::SubRangeSet;
 use crate::decomposition::{Job, Scheme};
 use crate::executor::{Counter, DeviceLabel};
+use crate::kernel::KernelKind;
 
 const CPU: Counter = Counter::Cpu(KernelKind::Scalar);
 
