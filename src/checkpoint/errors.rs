@@ -74,7 +74,8 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Returns what makes an error of the operating system, on an attempted action, one of a file.
+    /// Returns a function that adds the file and the attempted action to an error of the operating
+    /// system.
     pub(super) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action, source }
     }

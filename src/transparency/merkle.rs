@@ -27,14 +27,8 @@ pub struct Frontier {
 impl Frontier {
     /// Appends an entry with this hash.
     pub fn push(&mut self, leaf: Hash) {
-        self.push_subtree(0, leaf);
-    }
-
-    /// Appends a perfect subtree of this height. Its height must not be above that of the last
-    /// subtree.
-    pub fn push_subtree(&mut self, height: u32, root: Hash) {
-        self.size += 1 << height;
-        let (mut height, mut root) = (height, root);
+        self.size += 1;
+        let (mut height, mut root) = (0, leaf);
         while let Some((_, left)) = self.subtrees.pop_if(|(last, _)| *last == height) {
             (height, root) = (height + 1, node_hash(&left, &root));
         }

@@ -20,7 +20,8 @@ macro_rules! string_conversions {
     };
 }
 
-/// Implements the text form of a tuple struct of bytes: base 32, read in either case.
+/// Implements the text form (`FromStr` and `Display`) of a tuple struct of bytes: base 32, read in
+/// either case.
 macro_rules! base32_text {
     ($type:ident, $error:ident) => {
         impl std::str::FromStr for $type {
