@@ -153,13 +153,11 @@ impl PartSignatures {
     /// The file is missing, cannot be read, or belongs to another job.
     pub fn read(plan: &PlanFile, result: &Path) -> Result<Self, SignatureError> {
         let path = signatures_file(result);
-        let text = match atomic_file::read_text(&path, LARGEST_FILE) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SignatureError::Missing(path));
-            }
-            Err(source) => return Err(SignatureError::Io { path, action: "read", source }),
+        let unread = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => SignatureError::Missing(path.clone()),
+            _ => SignatureError::Io { path: path.clone(), action: "read", source },
         };
+        let text = atomic_file::read_text(&path, LARGEST_FILE).map_err(unread)?;
         let unusable = |why: String| SignatureError::Unusable(path.clone(), why);
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();

@@ -190,7 +190,7 @@ fn count_on_device(
     let task = plan_for_device(n, subproblems)?;
     let decomposition = task.decomposition();
     let units: Vec<u64> = (0..decomposition.units()).collect();
-    let idle = CountProgress::at_start(decomposition.units());
+    let idle = CountProgress { units: decomposition.units(), ..CountProgress::default() };
     // The device calls this about ten times a second to check whether to continue.
     let on_progress = RefCell::new(on_progress);
     let should_continue = || (*on_progress.borrow_mut())(&idle).is_continue();

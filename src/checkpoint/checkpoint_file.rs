@@ -109,13 +109,8 @@ impl Checkpoint<DiskFile> {
     /// # Errors
     /// Returns an error if the file cannot be opened, is in use by another process, or is damaged.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let io = |source| CheckpointError::Io {
-            path: path.to_owned(),
-            action: "opened for writing",
-            source,
-        };
         let file = DiskFile::open(path)
-            .map_err(io)?
+            .map_err(CheckpointError::io(path, "opened for writing"))?
             .ok_or_else(|| CheckpointError::InUse(path.to_owned()))?;
         Self::open_in(path, file)
     }
@@ -149,8 +144,8 @@ impl Checkpoint<ReadOnlyBytes> {
     /// # Errors
     /// Returns an error if the file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
-        let io = |source| CheckpointError::Io { path: path.to_owned(), action: "read", source };
-        Self::open_in(path, ReadOnlyBytes(atomic_file::read(path, LARGEST_FILE).map_err(io)?))
+        let bytes = atomic_file::read(path, LARGEST_FILE);
+        Self::open_in(path, ReadOnlyBytes(bytes.map_err(CheckpointError::io(path, "read"))?))
     }
 }
 
@@ -160,11 +155,7 @@ impl<S: Storage> Checkpoint<S> {
     /// # Errors
     /// Returns an error if the storage cannot be read or its content is damaged.
     pub fn open_in(path: &Path, mut storage: S) -> Result<Self, CheckpointError> {
-        let bytes = storage.read().map_err(|source| CheckpointError::Io {
-            path: path.to_owned(),
-            action: "read",
-            source,
-        })?;
+        let bytes = storage.read().map_err(CheckpointError::io(path, "read"))?;
         // A power loss may leave zeros in place of a line.
         let valid_len = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         let torn = bytes[valid_len..].to_vec();
@@ -181,12 +172,8 @@ impl<S: Storage> Checkpoint<S> {
             failed: false,
         };
         for (line, record) in (1..).zip(bytes[..valid_len].split_inclusive(|&byte| byte == b'\n')) {
-            let path = || path.to_owned();
-            file.read_record(record).map_err(|damage| CheckpointError::Damaged {
-                path: path(),
-                line,
-                damage,
-            })?;
+            let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), line, damage };
+            file.read_record(record).map_err(damaged)?;
         }
         Ok(file)
     }
@@ -362,7 +349,7 @@ impl<S: Storage> Checkpoint<S> {
             return Err(CheckpointError::FailedBefore(self.path.clone()));
         }
         self.compact_at = self.partial_bytes + COMPACT_AFTER;
-        let bytes = self.storage.read().map_err(|source| self.io_error("read", source))?;
+        let bytes = self.storage.read().map_err(CheckpointError::io(&self.path, "read"))?;
         let valid = usize::try_from(self.valid_len).ok().and_then(|length| bytes.get(..length));
         let Some(valid) = valid else {
             // Another program has truncated it.
@@ -375,7 +362,7 @@ impl<S: Storage> Checkpoint<S> {
         content.extend(&partial);
         self.failed = true;
         let replaced = self.storage.replace(&content);
-        if replaced.map_err(|source| self.io_error("compacted", source))? {
+        if replaced.map_err(CheckpointError::io(&self.path, "compacted"))? {
             self.valid_len = content.len() as u64;
             self.torn.clear();
             self.partial_bytes = partial.len() as u64;
@@ -385,15 +372,8 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Voids a unit durably because two results for it differ.
-    ///
-    /// # Errors
-    /// Returns an error if the record cannot be written.
-    pub fn dispute(&mut self, unit: u64) -> Result<(), CheckpointError> {
-        self.void(&[unit])
-    }
-
-    /// Voids all results of units durably because they are no longer trusted.
+    /// Voids all results of units durably, because two results of a unit differ or because they are
+    /// no longer trusted.
     ///
     /// # Errors
     /// Returns an error if the records cannot be written.
@@ -408,10 +388,6 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    fn io_error(&self, action: &'static str, source: io::Error) -> CheckpointError {
-        CheckpointError::Io { path: self.path.clone(), action, source }
-    }
-
     fn write(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
         if self.failed {
             return Err(CheckpointError::FailedBefore(self.path.clone()));
@@ -420,7 +396,7 @@ impl<S: Storage> Checkpoint<S> {
         self.failed = true;
         let written =
             self.storage.write_at_end(self.valid_len, bytes).and_then(|()| self.storage.sync());
-        written.map_err(|source| self.io_error("written", source))?;
+        written.map_err(CheckpointError::io(&self.path, "written"))?;
         self.failed = false;
         self.valid_len += bytes.len() as u64;
         self.torn.clear();

@@ -1,10 +1,10 @@
 //! The errors of checkpoints.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::completed_units::EnterError;
-use crate::decomposition::JobHash;
+use crate::decomposition::{Job, JobHash};
 
 /// The reason why a checkpoint cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +71,20 @@ pub enum CheckpointError {
         "checkpoint {0}: an earlier write failed, so nothing more is written; open the file again to continue"
     )]
     FailedBefore(PathBuf),
+}
+
+impl CheckpointError {
+    /// Returns a function that adds the file and the attempted action to an error of the operating
+    /// system.
+    pub(super) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), action, source }
+    }
+
+    /// Returns the error that a file belongs to the job `found` instead of `wanted`.
+    pub(crate) fn another_job(path: &Path, found: &Job, wanted: &Job) -> Self {
+        let (found, wanted) = (found.to_string(), wanted.to_string());
+        Self::AnotherJob { path: path.to_owned(), found, wanted }
+    }
 }
 
 /// The damage of a line of a checkpoint.

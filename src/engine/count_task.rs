@@ -62,10 +62,7 @@ impl CountTask {
         let size = decomposition.prefixes().div_ceil(units);
         let decomposition = decomposition.with_unit_prefixes(size);
         let store = UnitStore::InMemory(CompletedUnits::new(decomposition.units()));
-        let decomposition = Arc::new(decomposition);
-        let devices = SelectedDevices::choose(problem, kernel, options)?;
-        let part = JobPart::WHOLE;
-        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
+        Self::new(decomposition, (JobPart::WHOLE, kernel), options, (forecast, store))
     }
 
     /// Like [`Self::plan`], with finished units kept in the checkpoint at `path`; units already in
@@ -95,16 +92,13 @@ impl CountTask {
             scheme = kernel.scheme(problem);
         }
         if found_job.problem() != problem || found_job.scheme() != scheme {
-            let (found, wanted) = (found_job.to_string(), job.to_string());
-            return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+            return Err(CheckpointError::another_job(path, &found_job, &job).into());
         }
-        let decomposition = Arc::new(Decomposition::new(found_job));
+        let decomposition = Decomposition::new(found_job);
         checkpoint.check_units(&decomposition)?;
         let forecast = forecast_if_long(&decomposition, kernel);
         let store = UnitStore::OnDisk(Box::new(checkpoint));
-        let devices = SelectedDevices::choose(problem, kernel, options)?;
-        let part = JobPart::WHOLE;
-        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
+        Self::new(decomposition, (JobPart::WHOLE, kernel), options, (forecast, store))
     }
 
     /// Creates the task for a part of a planned job, with finished units kept in the checkpoint at
@@ -132,33 +126,28 @@ impl CountTask {
             None => checkpoint.begin(job, decomposition.units())?,
             Some(found_job) if found_job == *job => checkpoint.check_units(decomposition)?,
             Some(found_job) => {
-                let (found, wanted) = (found_job.to_string(), job.to_string());
-                return Err(
-                    CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into()
-                );
+                return Err(CheckpointError::another_job(path, &found_job, job).into());
             }
         }
-        let devices = SelectedDevices::choose(problem, kernel, options)?;
         // A forecast takes seconds for large boards, and only devices need it.
         let forecast = if options.devices.has_adapters() {
             forecast_if_long(decomposition, kernel)
         } else {
             None
         };
-        let decomposition = Arc::new(decomposition.clone());
         let store = UnitStore::OnDisk(Box::new(checkpoint));
-        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, store)))
+        Self::new(decomposition.clone(), (part, kernel), options, (forecast, store))
     }
 
     fn new(
-        decomposition: Arc<Decomposition>,
+        decomposition: Decomposition,
         (part, kernel): (JobPart, KernelKind),
         options: &CountOptions,
-        devices: SelectedDevices,
         (forecast, store): (Option<Forecast>, UnitStore),
-    ) -> Self {
-        Self {
-            decomposition,
+    ) -> Result<Self, CountError> {
+        let devices = SelectedDevices::choose(decomposition.job().problem(), kernel, options)?;
+        Ok(Self {
+            decomposition: Arc::new(decomposition),
             part,
             kernel,
             fallback: true,
@@ -169,7 +158,7 @@ impl CountTask {
             time: None,
             store,
             pieces: PieceSize::Timed,
-        }
+        })
     }
 
     /// Forecasts the time that is left, if it is at least some minutes, by counting a sample for

@@ -10,7 +10,7 @@ use crate::checkpoint::{CompletedUnits, PartialUnit, PartialUnits};
 use crate::decomposition::Decomposition;
 
 /// The progress of a running count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CountProgress {
     /// The number of finished units, including those of an earlier session.
     pub units_done: u64,
@@ -32,20 +32,6 @@ pub struct CountProgress {
 }
 
 impl CountProgress {
-    /// Returns the progress at the start of a job with this many units.
-    pub(crate) const fn at_start(units: u64) -> Self {
-        let elapsed = Duration::ZERO;
-        Self {
-            units_done: 0,
-            units,
-            fraction: 0.0,
-            solutions: 0,
-            elapsed,
-            rate_per_s: None,
-            left: None,
-        }
-    }
-
     /// Returns the time left if the session began at the fraction `before` and reached `done` after
     /// `elapsed`.
     fn time_left(before: f64, done: f64, elapsed: Duration) -> Option<Duration> {

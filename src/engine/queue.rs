@@ -22,7 +22,7 @@ pub(super) struct Queue {
     changed: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct QueueState {
     open: BTreeSet<u64>,
     /// The number of kernel tests in progress: the results of a failed kernel may yet be discarded.
@@ -39,12 +39,7 @@ struct Hold {
 
 impl Queue {
     pub(super) fn new(open: impl Iterator<Item = u64>) -> Self {
-        let state = QueueState {
-            open: open.collect(),
-            kernel_tests: 0,
-            held: HashMap::new(),
-            stopped: false,
-        };
+        let state = QueueState { open: open.collect(), ..QueueState::default() };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -53,14 +48,10 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assigns units: one to a CPU thread; to a device at least one, from the end, and further ones
-    /// while `take_more` returns true. Waits while others hold units that may be returned. Returns
-    /// `None` if no unit is left, or after a stop.
-    pub(super) fn take(
-        &self,
-        by: Holder,
-        mut take_more: impl FnMut(u64) -> bool,
-    ) -> Option<Vec<u64>> {
+    /// Assigns units: one to a CPU thread; to a device up to `most`, but at least one, from the
+    /// end. Waits while others hold units that may be returned. Returns `None` if no unit is left,
+    /// or after a stop.
+    pub(super) fn take(&self, by: Holder, most: usize) -> Option<Vec<u64>> {
         /// Only a safeguard: every change wakes the waiting threads.
         const LOOK_AGAIN: Duration = Duration::from_millis(500);
         let mut state = self.state();
@@ -70,11 +61,7 @@ impl Queue {
             }
             let taken: Vec<u64> = match by {
                 Holder::Cpu => state.open.first().copied().into_iter().collect(),
-                Holder::Device(_) => {
-                    let mut first = true;
-                    let more = |unit: &u64| std::mem::take(&mut first) || take_more(*unit);
-                    state.open.iter().rev().copied().take_while(more).collect()
-                }
+                Holder::Device(_) => state.open.iter().rev().copied().take(most.max(1)).collect(),
             };
             if !taken.is_empty() {
                 for unit in &taken {
@@ -139,14 +126,12 @@ impl Queue {
     pub(super) fn give_back(&self, by: Holder, units: &[u64]) {
         let mut state = self.state();
         for &unit in units {
-            match state.held.get(&unit) {
-                Some(hold) if hold.by == by => {
+            match state.held.get_mut(&unit) {
+                // It was a duplicate: the original holder may need another one.
+                Some(hold) if hold.by != by => hold.duplicated = false,
+                Some(_) => {
                     state.held.remove(&unit);
                     state.open.insert(unit);
-                }
-                // It was a duplicate: the original holder may need another one.
-                Some(&hold) => {
-                    state.held.insert(unit, Hold { duplicated: false, ..hold });
                 }
                 None => {}
             }
@@ -180,45 +165,40 @@ mod tests {
     #[test]
     fn every_open_unit_is_assigned_once() {
         let queue = Queue::new(0..5);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
-        let mut more = 1;
-        let take_more = |_| {
-            more -= 1;
-            more >= 0
-        };
-        assert_eq!(queue.take(GPU, take_more), Some(vec![4, 3]));
-        assert_eq!(queue.take(GPU, |_| false), Some(vec![2]));
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![1]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
+        assert_eq!(queue.take(GPU, 2), Some(vec![4, 3]));
+        assert_eq!(queue.take(GPU, 0), Some(vec![2]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![1]));
     }
 
     #[test]
     fn near_the_end_a_unit_is_assigned_once_more_to_another_kind() {
         let queue = Queue::new(0..1);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
-        assert_eq!(queue.take(GPU, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
+        assert_eq!(queue.take(GPU, 9), Some(vec![0]));
         queue.finish(0);
         assert!(!queue.is_needed(0));
-        assert_eq!(queue.take(Holder::Device(1), |_| true), None);
+        assert_eq!(queue.take(Holder::Device(1), 9), None);
     }
 
     #[test]
     fn units_given_back_by_a_device_are_open_again_and_duplicates_can_be_duplicated_again() {
         let queue = Queue::new(0..2);
-        assert_eq!(queue.take(GPU, |_| true), Some(vec![1, 0]));
+        assert_eq!(queue.take(GPU, 9), Some(vec![1, 0]));
         queue.give_back(GPU, &[1]);
         assert_eq!(queue.open(), vec![1]);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![1]));
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![1]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
         queue.give_back(Holder::Cpu, &[0]);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
     }
 
     #[test]
     fn waiting_threads_are_woken_at_the_end() {
         let queue = Queue::new(0..1);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| queue.take(Holder::Cpu, |_| true));
+            let waiting = scope.spawn(|| queue.take(Holder::Cpu, 1));
             queue.finish(0);
             assert_eq!(waiting.join().expect("does not panic"), None);
         });
@@ -227,25 +207,25 @@ mod tests {
     #[test]
     fn no_thread_ends_while_finished_units_may_be_reopened() {
         let queue = Queue::new(0..1);
-        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(Holder::Cpu, 1), Some(vec![0]));
         queue.begin_kernel_test();
         queue.finish(0);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| queue.take(Holder::Cpu, |_| true));
+            let waiting = scope.spawn(|| queue.take(Holder::Cpu, 1));
             queue.reopen(&[0]);
             queue.end_kernel_test();
             assert_eq!(waiting.join().expect("does not panic"), Some(vec![0]));
         });
         queue.finish(0);
         assert!(!queue.is_testing_kernel());
-        assert_eq!(queue.take(Holder::Cpu, |_| true), None);
+        assert_eq!(queue.take(Holder::Cpu, 1), None);
     }
 
     #[test]
     fn no_unit_is_assigned_after_a_stop() {
         let queue = Queue::new(0..3);
         queue.stop();
-        assert_eq!(queue.take(Holder::Cpu, |_| true), None);
+        assert_eq!(queue.take(Holder::Cpu, 1), None);
         assert!(!queue.is_needed(1));
     }
 }

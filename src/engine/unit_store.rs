@@ -53,7 +53,7 @@ impl UnitStore {
                 // It is unknown which of the two results is correct. The checkpoint marks the unit
                 // as disputed, so that neither is accepted when it is used again.
                 Err(CheckpointError::Refused { source: EnterError::Conflict(unit), path }) => {
-                    checkpoint.dispute(unit)?;
+                    checkpoint.void(&[unit])?;
                     return Err(CheckpointError::Disputed { path, unit }.into());
                 }
                 outcome => outcome?,

@@ -135,19 +135,13 @@ impl UnitSource for CountedUnits {
     }
 
     fn take_for_cpu(&self) -> Option<Batch<u64>> {
-        Some(self.batch(self.queue.take(Holder::Cpu, |_| false)?))
+        Some(self.batch(self.queue.take(Holder::Cpu, 1)?))
     }
 
     fn take_for_device(&self, device: usize) -> Option<Batch<u64>> {
         let rate = self.devices().1.get(&device).copied();
         let most = batch_size(rate, self.speed.cpu_units_per_s, self.queue.open().len());
-        let mut further = most.saturating_sub(1);
-        let take_more = |_| {
-            let more = further > 0;
-            further = further.saturating_sub(1);
-            more
-        };
-        Some(self.batch(self.queue.take(Holder::Device(device), take_more)?))
+        Some(self.batch(self.queue.take(Holder::Device(device), most)?))
     }
 
     fn cpu_unit_s(&self, _: &Batch<u64>) -> Option<f64> {

@@ -5,14 +5,8 @@ use std::time::Duration;
 /// Formats a number with its digits in groups of three: "14 772 512".
 pub fn grouped(value: u128) -> String {
     let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8(groups.join(&b' ')).expect("digits and spaces are text")
 }
 
 /// Formats a number with its noun: "1 thread", "2 threads", "1 000 threads".
@@ -41,12 +35,10 @@ pub fn rounded(value: f64) -> String {
     if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) {
         return format!("{value:.2e}");
     }
-    let decimals = if value.abs() >= 100.0 {
-        0
-    } else if value.abs() >= 10.0 {
-        1
-    } else {
-        2
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
     };
     format!("{value:.decimals$}")
 }

@@ -5,8 +5,7 @@ mod text;
 
 pub use text::count_title;
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 
 use super::published::Published;
@@ -117,10 +116,7 @@ pub const fn state_name(state: v1::JobState) -> &'static str {
 
 /// Returns a job's name in hexadecimal digits.
 pub fn job_name(job: &[u8]) -> String {
-    job.iter().fold(String::new(), |mut name, byte| {
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
+    HEXLOWER.encode(job)
 }
 
 impl JobReport {

@@ -151,34 +151,24 @@ impl LogEntry {
             let (unit, sub_ranges) = (UnitId { job, unit: *unit }, SubRangeSet::default());
             Statement { unit, mirrored, sub_ranges, thirds, commitment, kernel }
         };
-        Some(match self {
-            Self::Result { unit, thirds, kernel, by, signature } => Claim {
-                statement: statement(unit, false, *thirds, kernel, signature),
-                by: *by,
-                signature: *signature,
-            },
-            Self::Recount { unit, thirds, mirrored, kernel, by, signature } => Claim {
-                statement: statement(unit, *mirrored, *thirds, kernel, signature),
-                by: *by,
-                signature: *signature,
-            },
+        let (statement, by, signature) = match self {
+            Self::Result { unit, thirds, kernel, by, signature } => {
+                (statement(unit, false, *thirds, kernel, signature), by, signature)
+            }
+            Self::Recount { unit, thirds, mirrored, kernel, by, signature } => {
+                (statement(unit, *mirrored, *thirds, kernel, signature), by, signature)
+            }
             Self::SpotCheck { unit, sub_ranges, sums, kernel, by, signature, .. } => {
                 let sum = sums.iter().try_fold(0_u128, |sum, part| sum.checked_add(*part));
                 let whole = statement(unit, true, sum.unwrap_or(u128::MAX), kernel, signature);
-                Claim {
-                    statement: Statement {
-                        sub_ranges: *sub_ranges,
-                        commitment: commitment(sums),
-                        ..whole
-                    },
-                    by: *by,
-                    signature: *signature,
-                }
+                let (sub_ranges, commitment) = (*sub_ranges, commitment(sums));
+                (Statement { sub_ranges, commitment, ..whole }, by, signature)
             }
             Self::Job { .. } | Self::Signer { .. } | Self::Void { .. } | Self::State { .. } => {
                 return None;
             }
-        })
+        };
+        Some(Claim { statement, by: *by, signature: *signature })
     }
 }
 

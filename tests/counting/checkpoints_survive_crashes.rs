@@ -347,7 +347,7 @@ fn a_disputed_unit_is_counted_again_in_the_next_session() {
         let mut other = finished(3);
         other.tally = finished(4).tally;
         assert!(matches!(file.append(&[other]), Err(CheckpointError::Refused { .. })));
-        file.dispute(3).expect("writable");
+        file.void(&[3]).expect("writable");
         assert!(file.completed().has(0) && !file.completed().has(3));
         *file.completed().so_far()
     };

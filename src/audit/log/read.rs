@@ -212,13 +212,9 @@ impl<'a> OpenLog<'a> {
 
     /// Returns the first of the first `size` entries that has not the hash that the tree has for it.
     fn changed_entry(&self, size: u64) -> Result<Option<AuditError>, AuditError> {
-        for number in 0..size.div_ceil(WIDTH) {
-            let bundle = Tile::with_entry(number * WIDTH, self.checkpoint.size);
-            if let Some(found) = self.changed_in(bundle)? {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        let bundles = (0..size.div_ceil(WIDTH))
+            .map(|number| Tile::with_entry(number * WIDTH, self.checkpoint.size));
+        bundles.map(|bundle| self.changed_in(bundle)).find_map(Result::transpose).transpose()
     }
 }
 

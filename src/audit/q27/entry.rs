@@ -101,18 +101,12 @@ impl Entry {
         }
         let mut fields = rest.split('\t');
         let date = fields.next().ok_or(EntryError::Text)?;
-        let is_solved = date != "<todo>";
-        let count = if is_solved {
+        let mut count = None;
+        if date != "<todo>" {
             fields.next().filter(|solver| solver.starts_with('#')).ok_or(EntryError::Text)?;
-            Some(
-                fields
-                    .next()
-                    .and_then(|field| field.trim().parse().ok())
-                    .ok_or(EntryError::Text)?,
-            )
-        } else {
-            None
-        };
+            let field = fields.next().ok_or(EntryError::Text)?;
+            count = Some(field.trim().parse().map_err(|_| EntryError::Text)?);
+        }
         if words.next().is_some() {
             return Err(EntryError::Text);
         }

@@ -336,12 +336,11 @@ mod tests {
 
     use super::*;
     use crate::cluster::auth::KeyRequest;
-    use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
+    use crate::cluster::auth::testing::{HOUR_MS, NOW_MS, authority, name, one_use};
 
     #[test]
     fn ten_thousand_tokens_and_certificates_are_handled_quickly() {
-        let folder = Folder::new("many");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let (token, worker) = (one_use(&authority), KeyRequest::new(&name("a")).expect("a key"));
         let filled = authority.registry().change(NOW_MS, |content| {
             let template = content.tokens.values().next().expect("one").clone();
@@ -377,7 +376,7 @@ mod tests {
             );
         };
         // The limits are generous, since other tests share the machine and its disk.
-        timed("open", 2000, &mut || drop(Authority::open(&folder.0).expect("opens")));
+        timed("open", 2000, &mut || drop(Authority::open(&folder).expect("opens")));
         let mut issued = None;
         timed("enrol", 2000, &mut || {
             issued = authority.enroll(&token, &name("a"), worker.request(), NOW_MS).ok();
@@ -393,8 +392,7 @@ mod tests {
 
     #[test]
     fn in_a_registry_without_owners_each_certificate_has_its_own() {
-        let folder = Folder::new("older");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let (enrolled, renewed) = (b"a certificate".as_slice(), b"another".as_slice());
         let json = format!(
             concat!(
@@ -411,10 +409,10 @@ mod tests {
             hash = "a".repeat(52),
         );
         let line = format!("{} {json}\n", Fingerprint::of(json.as_bytes()));
-        fs::write(folder.0.join(Registry::FILE), line).expect("written");
+        fs::write(folder.join(Registry::FILE), line).expect("written");
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("it opens");
+        let authority = Authority::open(&folder).expect("it opens");
         let (id, token) = authority.tokens().expect("readable").remove(0);
         assert_eq!(token.owner(id).as_str(), "token:aaaaaaaa");
         let request = KeyRequest::new(&name("a")).expect("a key");
@@ -424,6 +422,6 @@ mod tests {
             let issued = authority.renew(certificate, request.request(), NOW_MS).expect("renewed");
             assert_eq!(issued.identity.owner.as_str(), owner, "it is inherited");
         }
-        Authority::open(&folder.0).expect("what was written in its place opens, too");
+        Authority::open(&folder).expect("what was written in its place opens, too");
     }
 }

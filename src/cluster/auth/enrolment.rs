@@ -92,11 +92,9 @@ impl Authority {
             let is_holder = |entry: &CertificateEntry| entry.name == *name && entry.is_live(now_ms);
             let is_same_use =
                 |entry: &CertificateEntry| entry.token == Some(id) && entry.key == key_fingerprint;
-            if content
-                .sessions
-                .values()
-                .any(|session| session.name == *name && session.is_live(now_ms))
-            {
+            let has_session =
+                content.sessions.values().any(|s| s.name == *name && s.is_live(now_ms));
+            if has_session {
                 return Err(EnrollError::NameInUse(name.clone()));
             }
             let mut holders =
@@ -128,11 +126,8 @@ impl Authority {
         request: &[u8],
         now_ms: u64,
     ) -> Result<Issued, EnrollError> {
-        identify_for_renewal(
-            &*self.registry().read().map_err(AccessError::Registry)?,
-            presented,
-            now_ms,
-        )?;
+        let content = self.registry().read().map_err(AccessError::Registry)?;
+        identify_for_renewal(&content, presented, now_ms)?;
         let key = certificates::requested_key(request)?;
         self.registry().change(now_ms, |content| {
             let Identity { name, role, owner, .. } =
@@ -200,12 +195,11 @@ mod tests {
     use super::*;
     use crate::cluster::auth::KeyRequest;
     use crate::cluster::auth::registry::Fault;
-    use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
+    use crate::cluster::auth::testing::{HOUR_MS, NOW_MS, authority, name, one_use};
 
     #[test]
     fn a_crash_before_the_use_is_on_disk_leaves_the_token_usable_and_issues_nothing() {
-        let folder = Folder::new("before");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         *authority.registry().fault.lock().expect("no thread panicked") =
@@ -214,22 +208,21 @@ mod tests {
         assert!(matches!(refused, Err(EnrollError::Registry(_))), "{refused:?}");
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("intact");
+        let authority = Authority::open(&folder).expect("intact");
         assert!(authority.certificates().expect("readable").is_empty());
         authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the use is left");
     }
 
     #[test]
     fn a_crash_after_the_use_is_on_disk_issues_the_certificate_to_the_same_key_only() {
-        let folder = Folder::new("after");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, folder, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         *authority.registry().fault.lock().expect("no thread panicked") = Some(Fault::AfterWriting);
         assert!(authority.enroll(&token, &name("a"), worker.request(), NOW_MS).is_err());
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("intact");
+        let authority = Authority::open(&folder).expect("intact");
         assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 0);
         let thief = KeyRequest::new(&name("b")).expect("a key");
         for taken in ["a", "b"] {
@@ -251,8 +244,7 @@ mod tests {
 
     #[test]
     fn entries_that_expired_a_week_ago_are_removed_and_still_refused() {
-        let folder = Folder::new("forgotten");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
+        let (_scratch, _, authority) = authority();
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         let issued =

@@ -1,13 +1,12 @@
 //! SHA-256 fingerprints, as shown to people and stored in files.
 
 use std::fmt;
-use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD_NOCASE;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::text::string_conversions;
+use super::text::{base32_text, string_conversions};
 
 /// The SHA-256 of a certificate, a key or a secret. Its text form has 52 letters of base 32 (a-z,
 /// 2-7).
@@ -42,21 +41,8 @@ pub(super) fn from_base32<const N: usize>(text: &str) -> Option<[u8; N]> {
     BASE32_NOPAD_NOCASE.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
-impl FromStr for Fingerprint {
-    type Err = FingerprintError;
-
-    fn from_str(text: &str) -> Result<Self, FingerprintError> {
-        from_base32(text).map(Self).ok_or(FingerprintError)
-    }
-}
-
+base32_text!(Fingerprint, FingerprintError);
 string_conversions!(Fingerprint, FingerprintError);
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&base32(&self.0))
-    }
-}
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -110,12 +110,11 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name};
+    use crate::cluster::auth::testing::{HOUR_MS, NOW_MS, authority, name};
 
     #[test]
     fn a_workers_token_is_redeemed_for_pages_with_names_of_their_own_and_one_owner() {
-        let folder = Folder::new("pages");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("an authority");
+        let (_scratch, _, authority) = authority();
         let uses = NonZeroU32::new(2).expect("two");
         let token = authority
             .create_token_for(Some(&name("anna")), Role::Worker, uses, HOUR_MS, NOW_MS)
@@ -139,8 +138,7 @@ mod tests {
 
     #[test]
     fn sessions_of_people_are_no_pages_and_their_tokens_open_none() {
-        let folder = Folder::new("no-pages");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("an authority");
+        let (_scratch, _, authority) = authority();
         for role in [Role::Operator, Role::Viewer] {
             let uses = NonZeroU32::new(2).expect("two");
             let token = authority.create_token(role, uses, HOUR_MS, NOW_MS).expect("a token");

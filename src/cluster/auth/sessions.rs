@@ -5,17 +5,17 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::ca::Authority;
 use super::enrolment::{EnrollError, known_token};
-use super::fingerprint::{Fingerprint, base32, from_base32};
+use super::fingerprint::Fingerprint;
 use super::name::Name;
 use super::owner::Owner;
 use super::registry::{Content, RegistryError};
 use super::role::Role;
+use super::text::base32_text;
 use super::token::{Token, TokenId};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -81,20 +81,8 @@ impl SessionSecret {
     }
 }
 
-impl FromStr for SessionSecret {
-    type Err = SessionSecretError;
-
-    fn from_str(text: &str) -> Result<Self, SessionSecretError> {
-        from_base32(text).map(Self).ok_or(SessionSecretError)
-    }
-}
-
-/// Writes the secret itself: for a cookie only, never for a log.
-impl fmt::Display for SessionSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&base32(&self.0))
-    }
-}
+// The text is the secret itself: for a cookie only, never for a log.
+base32_text!(SessionSecret, SessionSecretError);
 
 /// Omits the secret.
 impl fmt::Debug for SessionSecret {

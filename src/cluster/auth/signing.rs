@@ -92,15 +92,12 @@ fn generate() -> Result<(SigningKey, Vec<u8>), SigningKeyError> {
 mod tests {
     use ring::signature::{ED25519, UnparsedPublicKey};
 
-    use super::super::files::create_private_folder;
-    use super::super::testing::Folder;
     use super::*;
 
     #[test]
     fn a_key_is_created_once_and_its_signatures_can_be_verified() {
-        let folder = Folder::new("signing");
-        create_private_folder(&folder.0).expect("created");
-        let path = folder.0.join("result.key");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result.key");
         let key = SigningKey::load_or_create(&path).expect("created");
         let again = SigningKey::load_or_create(&path).expect("loaded");
         assert_eq!(key.public(), again.public());
@@ -114,10 +111,9 @@ mod tests {
 
     #[test]
     fn whoever_creates_a_key_at_the_same_time_gets_the_same_one() {
-        let folder = Folder::new("signing-together");
-        create_private_folder(&folder.0).expect("created");
+        let folder = tempfile::tempdir().expect("a folder");
         for round in 0..20 {
-            let path = folder.0.join(format!("{round}.key"));
+            let path = folder.path().join(format!("{round}.key"));
             let start = std::sync::Barrier::new(8);
             let load = || {
                 start.wait();
@@ -133,9 +129,8 @@ mod tests {
 
     #[test]
     fn damaged_and_exposed_files_are_refused_and_kept() {
-        let folder = Folder::new("signing-damaged");
-        create_private_folder(&folder.0).expect("created");
-        let path = folder.0.join("result.key");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result.key");
         std::fs::write(&path, "no key").expect("written");
         #[cfg(unix)]
         {

@@ -1,8 +1,9 @@
 //! Helpers for the tests of this module.
 
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+
+use tempfile::TempDir;
 
 use super::ca::Authority;
 use super::name::Name;
@@ -12,22 +13,12 @@ use super::token::Token;
 pub(super) const NOW_MS: u64 = 1_800_000_000_000;
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
-/// A scratch directory, removed when this is dropped.
-pub(super) struct Folder(pub(super) PathBuf);
-
-impl Folder {
-    pub(super) fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("nqueens-authority-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Creates an authority, and returns it after a temporary directory and its folder therein.
+pub(super) fn authority() -> (TempDir, PathBuf, Authority) {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let folder = scratch.path().join("authority");
+    let authority = Authority::init(&folder, &[], NOW_MS).expect("an authority");
+    (scratch, folder, authority)
 }
 
 /// Creates a worker's token with one use.

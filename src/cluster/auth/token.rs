@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::{Fingerprint, base32, from_base32};
-use super::text::string_conversions;
+use super::text::{base32_text, string_conversions};
 
 /// A token: the fingerprint of the authority, with which a newcomer authenticates the coordinator
 /// on first contact, and a secret of 200 random bits, with which the coordinator authenticates the
@@ -124,21 +124,8 @@ impl TokenId {
     }
 }
 
-impl FromStr for TokenId {
-    type Err = TokenIdError;
-
-    fn from_str(text: &str) -> Result<Self, TokenIdError> {
-        from_base32(text).map(Self).ok_or(TokenIdError)
-    }
-}
-
+base32_text!(TokenId, TokenIdError);
 string_conversions!(TokenId, TokenIdError);
-
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&base32(&self.0))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use super::{UnitId, WorkerName};
 use crate::tally::{Parts, Tally};
 
 /// The source of a result.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Source {
     /// The worker.
     pub worker: WorkerName,

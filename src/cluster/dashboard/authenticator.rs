@@ -13,7 +13,7 @@ use crate::cluster::auth::{
     Action, Authority, EnrollError, InProcessCaller, Name, Role, SessionEntry, SessionError,
     SessionSecret, Token,
 };
-use crate::cluster::net::{is_own_host, is_same_origin, network};
+use crate::cluster::net::{is_own_host, network};
 
 /// A user of the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +63,7 @@ pub(super) enum Refusal {
 
 /// The rate of sign-in attempts per network: more than any person needs, and too few to keep the
 /// disk busy.
-const ATTEMPTS: Quota = {
-    let (Some(per_minute), Some(burst)) = (NonZeroU32::new(10), NonZeroU32::new(10)) else {
-        panic!("an empty quota")
-    };
-    Quota::per_minute(per_minute).allow_burst(burst)
-};
+const ATTEMPTS: Quota = Quota::per_minute(NonZeroU32::new(10).expect("positive"));
 
 /// The authenticator of the dashboard.
 pub(super) struct Authenticator {
@@ -94,7 +89,7 @@ impl Authenticator {
         self.authority.is_some()
     }
 
-    const fn scheme(&self) -> &'static str {
+    pub(super) const fn scheme(&self) -> &'static str {
         if self.authority.is_some() { "https" } else { "http" }
     }
 
@@ -105,11 +100,6 @@ impl Authenticator {
             server_names()
                 .is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
         })
-    }
-
-    /// Returns whether the browser reports that the request comes from a page of this origin.
-    pub(super) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        is_same_origin(headers, self.scheme())
     }
 
     /// Returns the secret in the request's cookie.

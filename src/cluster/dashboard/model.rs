@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::protocol::v1;
-use crate::report::{JobReport, ProofReport};
+use crate::report::{JobReport, ProofReport, job_name};
 
 /// The number of log lines that a newly connected browser gets.
 const MOST_LINES: usize = 300;
@@ -30,11 +30,6 @@ pub(super) struct Model {
     lines: VecDeque<Value>,
     last_event: u64,
     now_ms: u64,
-}
-
-/// Encodes bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    data_encoding::HEXLOWER.encode(bytes)
 }
 
 /// Returns the report of a count, as `nqueens status --json` prints it, with its title and
@@ -122,7 +117,7 @@ fn line(event: &v1::Event) -> Value {
         _ => "info",
     };
     json!({
-        "number": event.number, "at_ms": event.at_ms, "level": level, "job": hex(&event.job),
+        "number": event.number, "at_ms": event.at_ms, "level": level, "job": job_name(&event.job),
         "worker": event.worker, "text": event.text,
     })
 }
@@ -139,8 +134,9 @@ impl Update {
         let coordinator = json!({
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
         });
-        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, now_ms)));
-        let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, now_ms)));
+        let jobs = status.jobs.into_iter().map(|each| (job_name(&each.job), job(each, now_ms)));
+        let proofs =
+            status.proofs.into_iter().map(|each| (job_name(&each.job), proof(each, now_ms)));
         let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
         let contributions =
             contributions.iter().map(|each| (each.owner.clone(), contribution(each)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response, Sse};
 use axum::routing::{get, post};
@@ -19,15 +19,16 @@ use tonic::service::Routes;
 
 use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
-use super::model::{Update, hex, job_report, proof_report};
+use super::model::{Update, job_report, proof_report};
 use super::play::PlayFiles;
 use crate::cluster::auth::{Action, Name, Token};
 use crate::cluster::net::replies::{
-    ErrorResponse, error_response, file, json_response, with_headers,
+    ErrorResponse, error_response, file, json_response, with_headers, with_time_limit,
 };
-use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
+use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress, check_change};
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::{now_ms, v1};
+use crate::report::job_name;
 
 /// The maximum number of open event streams.
 const MOST_STREAMS: usize = 256;
@@ -39,8 +40,6 @@ const MOST_DOWNLOADS: usize = 16;
 const MOST_DOWNLOADS_OF_A_SESSION: usize = 2;
 /// The interval between two polls of the coordinator.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The time limit for receiving a request and starting the response.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The route of the event stream, which has no time limit.
 const LIVE: &str = "/api/live";
 /// The maximum size of a request's body: a token and a name.
@@ -134,7 +133,7 @@ pub(super) fn router(app: Arc<App>, play: Option<PlayFiles>) -> Router {
         .merge(play.map_or_else(Router::new, PlayFiles::router))
         .merge(viewers)
         .layer(from_fn_with_state(Arc::clone(&app), check_origin))
-        .layer(from_fn(with_time_limit))
+        .layer(from_fn(limit_time))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(from_fn(with_headers))
         .with_state(app)
@@ -148,34 +147,24 @@ fn request_for<T>(message: T, user: &User) -> tonic::Request<T> {
 }
 
 /// Refuses requests for another host, and changes that are not JSON from this origin.
-async fn check_origin(State(app): Shared, request: Request, next: Next) -> Response {
+async fn check_origin(
+    State(app): Shared,
+    request: Request,
+    next: Next,
+) -> Result<Response, ErrorResponse> {
     if !app.authenticator.knows_host(request.headers()) {
         let why = "the host is not a name of the coordinator; use its address or a name given to nqueens coordinator init --name";
-        return error_response(StatusCode::MISDIRECTED_REQUEST, why);
+        return Err(ErrorResponse::new(StatusCode::MISDIRECTED_REQUEST, why));
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if !app.authenticator.is_same_origin(request.headers()) {
-            return error_response(
-                StatusCode::FORBIDDEN,
-                "the request does not come from this origin",
-            );
-        }
-        if kind != Some("application/json") {
-            return error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
-        }
-    }
-    next.run(request).await
+    check_change(&request, app.authenticator.scheme())?;
+    Ok(next.run(request).await)
 }
 
 /// Ends requests that take too long, except for the event stream.
-async fn with_time_limit(request: Request, next: Next) -> Response {
-    if request.uri().path() == LIVE {
-        return next.run(request).await;
-    }
-    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+async fn limit_time(request: Request, next: Next) -> Response {
+    match request.uri().path() {
+        LIVE => next.run(request).await,
+        _ => with_time_limit(request, next).await,
     }
 }
 
@@ -302,7 +291,7 @@ fn session(user: &User) -> Session {
 }
 
 /// Checks that a text is the full name of a job.
-fn job_name(text: &str) -> Result<String, ErrorResponse> {
+fn checked_name(text: &str) -> Result<String, ErrorResponse> {
     let is_name =
         text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if is_name {
@@ -317,7 +306,7 @@ async fn report(
     Extension(user): Extension<User>,
     Path(job): Path<String>,
 ) -> Result<Response, ErrorResponse> {
-    let request = request_for(v1::StatusRequest { job: job_name(&job)? }, &user);
+    let request = request_for(v1::StatusRequest { job: checked_name(&job)? }, &user);
     let mut status = app.operations().status(request).await?.into_inner();
     let report = match (status.jobs.pop(), status.proofs.pop()) {
         (Some(job), _) => job_report(job, status.now_ms),
@@ -334,7 +323,7 @@ async fn map(
     Extension(user): Extension<User>,
     Path((job, version)): Path<(String, u64)>,
 ) -> Result<Response, ErrorResponse> {
-    let request = request_for(v1::UnitMapRequest { job: job_name(&job)?, version }, &user);
+    let request = request_for(v1::UnitMapRequest { job: checked_name(&job)?, version }, &user);
     let map = app.operations().unit_map(request).await?.into_inner();
     Ok(json_response(&json!({
         // A JavaScript number cannot represent every version.
@@ -353,7 +342,7 @@ async fn history(
     Extension(user): Extension<User>,
     Path((job, after_ms)): Path<(String, u64)>,
 ) -> Result<Response, ErrorResponse> {
-    let request = request_for(v1::HistoryRequest { job: job_name(&job)?, after_ms }, &user);
+    let request = request_for(v1::HistoryRequest { job: checked_name(&job)?, after_ms }, &user);
     let history = app.operations().history(request).await?.into_inner();
     let points = history.points.into_iter().map(|point| [point.at_ms, point.done, point.verified]);
     Ok(json_response(&json!({ "points": points.collect::<Vec<_>>() })))
@@ -365,7 +354,7 @@ async fn certificate(
     Extension(user): Extension<User>,
     Path(job): Path<String>,
 ) -> Result<Response, ErrorResponse> {
-    let job = job_name(&job)?;
+    let job = checked_name(&job)?;
     let Some(guard) = app.downloads.acquire(session(&user)) else {
         return Err(ErrorResponse::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -425,9 +414,9 @@ async fn change_job_state(
         "cancel" => v1::JobState::Cancelled,
         _ => return Err(ErrorResponse::new(StatusCode::NOT_FOUND, "not found")),
     };
-    let request = v1::SetJobStateRequest { job: job_name(&job)?, state: state.into() };
+    let request = v1::SetJobStateRequest { job: checked_name(&job)?, state: state.into() };
     let changed = app.operations().set_job_state(request_for(request, &user)).await?.into_inner();
-    Ok(json_response(&json!({ "job": hex(&changed.job) })))
+    Ok(json_response(&json!({ "job": job_name(&changed.job) })))
 }
 
 async fn drain(

@@ -6,8 +6,7 @@ use axum::body::Bytes;
 use bytemuck::cast_slice;
 use serde_json::json;
 
-use super::messages::framed;
-use super::units::{MOST_PREFIXES, batch_head, table_head};
+use super::units::{MOST_PREFIXES, batch_head, batches_frame, table_head};
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Job, Scheme};
 use crate::kernel::gpu::RemoteBatches;
@@ -43,23 +42,13 @@ fn prepare(n: usize) -> Vec<u8> {
         RemoteBatches::new(&decomposition, &tables, std::slice::from_ref(&all), MOST_PREFIXES)
             .expect("the shaders support empty boards of these sizes");
     let solutions = lookup(Sequence::Total, n).expect("the value is published").to_string();
-    let heads = batches.batches().iter().map(|batch| {
+    let head = json!({ "n": n, "solutions": solutions, "tables": table_head(&tables) });
+    let data = vec![cast_slice(tables.lower_rows()), cast_slice(tables.upper_rows())];
+    batches_frame((head, data), &batches, |batch| {
         let mut head = batch_head(batch);
         head["weights"] = batch.weights().collect();
         head
-    });
-    let head = json!({
-        "n": n,
-        "solutions": solutions,
-        "tables": table_head(&tables),
-        "batches": heads.collect::<Vec<_>>(),
-    });
-    let mut data: Vec<&[u8]> =
-        vec![cast_slice(tables.lower_rows()), cast_slice(tables.upper_rows())];
-    for batch in batches.batches() {
-        data.extend([cast_slice(batch.prefixes()), cast_slice(batch.segments())]);
-    }
-    framed(&head, &data)
+    })
 }
 
 #[cfg(test)]

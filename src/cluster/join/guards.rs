@@ -2,21 +2,17 @@
 //! session.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use axum::extract::{Extension, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::routes::Shared;
 use super::sessions::Refused;
 use crate::cluster::net::replies::{ErrorResponse, error_response};
-use crate::cluster::net::{PeerAddress, is_same_origin};
+use crate::cluster::net::{PeerAddress, check_change};
 use crate::cluster::protocol::now_ms;
-
-/// The time limit for receiving a request and starting the response.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The address of the visitor: an extension of each request.
 #[derive(Clone, Copy, Debug)]
@@ -28,33 +24,16 @@ pub(super) async fn check_origin(
     Extension(PeerAddress(peer)): Extension<PeerAddress>,
     mut request: Request,
     next: Next,
-) -> Response {
-    let headers = request.headers();
-    if !app.is_own_host(headers) {
+) -> Result<Response, ErrorResponse> {
+    if !app.is_own_host(request.headers()) {
         let why = "the host is not a name of the coordinator; use its address, a name given to \
                    nqueens coordinator init --name, or the host of --join-url";
-        return error_response(StatusCode::MISDIRECTED_REQUEST, why);
+        return Err(ErrorResponse::new(StatusCode::MISDIRECTED_REQUEST, why));
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        if !is_same_origin(headers, app.scheme()) {
-            let why = "the request does not come from this origin";
-            return error_response(StatusCode::FORBIDDEN, why);
-        }
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if kind != Some("application/json") {
-            return error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
-        }
-    }
-    let address = app.address(headers, peer);
+    check_change(&request, app.scheme())?;
+    let address = app.address(request.headers(), peer);
     request.extensions_mut().insert(Address(address));
-    next.run(request).await
-}
-
-pub(super) async fn with_time_limit(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
-    }
+    Ok(next.run(request).await)
 }
 
 /// Limits the requests of a network that need no session.

@@ -17,10 +17,7 @@ pub(super) const GUESTS_OF_A_NETWORK: u32 = 4;
 const NEW_GUEST: Duration = Duration::from_secs(5);
 
 const fn positive(number: u32) -> NonZeroU32 {
-    match NonZeroU32::new(number) {
-        Some(number) => number,
-        None => panic!("the quota must be positive"),
-    }
+    NonZeroU32::new(number).expect("the quota must be positive")
 }
 
 /// The rate of attempts to open a session per network.

@@ -19,9 +19,7 @@ use tonic::service::Routes;
 use super::benchmark::Benchmarks;
 use super::campaign::CampaignView;
 use super::files;
-use super::guards::{
-    Address, check_origin, limit_requests, refused, require_session, with_time_limit,
-};
+use super::guards::{Address, check_origin, limit_requests, refused, require_session};
 use super::limits::Limits;
 use super::messages::{
     FailRequest, Invalid, Lease, LeaveRequest, MOST_LEASES, OpenRequest, ResultRequest,
@@ -30,9 +28,11 @@ use super::messages::{
 use super::pages::Pages;
 use super::public_url::PublicUrl;
 use super::sessions::{Refused, Sessions, Visitor};
-use super::units::{PageJob, PageJobs, SHADERS, batches_frame, unit_result};
+use super::units::{PageJob, PageJobs, SHADERS, batch_head, batches_frame, unit_result};
 use crate::cluster::net::is_own_host;
-use crate::cluster::net::replies::{ErrorResponse, error_response, json_response, with_headers};
+use crate::cluster::net::replies::{
+    ErrorResponse, error_response, json_response, with_headers, with_time_limit,
+};
 use crate::cluster::protocol::v1::work_client::WorkClient;
 use crate::cluster::protocol::{now_ms, peer, v1};
 use crate::kernel::gpu::{Fault, RemoteResult};
@@ -351,7 +351,7 @@ async fn unit(
     let prepare = move |app: &App| {
         let unsuited = |fault: Fault| ErrorResponse::new(StatusCode::GONE, fault.to_string());
         let mut batches = job.batches(&lease, unit).map_err(unsuited)?;
-        let frame = batches_frame(json!({}), &batches);
+        let frame = batches_frame((json!({}), Vec::new()), &batches, batch_head);
         batches.shrink();
         app.pages.prepare(&worker, (lease.attempt, unit), batches);
         Ok(frame)

@@ -150,15 +150,16 @@ pub(super) fn batch_head(batch: &RemoteBatch) -> Value {
     })
 }
 
-/// Returns batches as a page reads them.
-pub(super) fn batches_frame(mut head: Value, batches: &RemoteBatches) -> Vec<u8> {
-    let of_batch = |batch: &RemoteBatch| batch_head(batch);
-    head["batches"] = batches.batches().iter().map(of_batch).collect();
-    let data: Vec<&[u8]> = batches
-        .batches()
-        .iter()
-        .flat_map(|batch| [cast_slice(batch.prefixes()), cast_slice(batch.segments())])
-        .collect();
+/// Returns batches as a page reads them, after `head` and `data`; `batch_head` describes each.
+pub(super) fn batches_frame<'a>(
+    (mut head, mut data): (Value, Vec<&'a [u8]>),
+    batches: &'a RemoteBatches,
+    batch_head: impl Fn(&RemoteBatch) -> Value,
+) -> Vec<u8> {
+    head["batches"] = batches.batches().iter().map(batch_head).collect();
+    for batch in batches.batches() {
+        data.extend([cast_slice(batch.prefixes()), cast_slice(batch.segments())]);
+    }
     framed(&head, &data)
 }
 
@@ -192,12 +193,10 @@ pub(super) fn unit_result(
     let job = job_hash(&lease.job)
         .map_err(|error| ErrorResponse::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     let source = Source {
-        // The coordinator knows the caller and its build.
-        worker: String::new(),
-        owner: String::new(),
         kernel: SHADERS.to_owned(),
         device: device_label(device),
-        build: String::new(),
+        // The coordinator knows the caller and its build.
+        ..Source::default()
     };
     Ok(messages::result(&UnitResult {
         unit: UnitId { job, unit },

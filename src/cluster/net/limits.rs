@@ -114,13 +114,9 @@ pub(crate) fn raise_open_files() -> Option<u64> {
     // A system without a hard limit may still have a largest value that it accepts: 10,240 on
     // macOS.
     for current in [before.maximum, Some(10_240)] {
-        let more = match (before.current, current) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(before), Some(current)) => current > before,
-        };
+        let is_more = |before| current.is_none_or(|current| current > before);
         let wanted = Rlimit { current, maximum: before.maximum };
-        if !more || setrlimit(Resource::Nofile, wanted).is_ok() {
+        if !before.current.is_some_and(is_more) || setrlimit(Resource::Nofile, wanted).is_ok() {
             break;
         }
     }

@@ -26,5 +26,5 @@ pub use bound::Bound;
 pub(crate) use http1::{PeerAddress, serve_http1};
 pub(crate) use limits::raise_open_files;
 pub use limits::{ConnectionLimits, PoolLimits};
-pub(crate) use origin::{is_own_host, is_same_origin};
+pub(crate) use origin::{check_change, is_own_host};
 pub(crate) use quota::{KeyedQuota, Overflow};

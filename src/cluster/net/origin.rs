@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 
+use axum::extract::Request;
 use axum::http::uri::Authority as HostAndPort;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+
+use super::replies::ErrorResponse;
 
 /// Returns the Host header, or `None` if there is none, or none that a browser would send.
 fn host(headers: &HeaderMap) -> Option<HostAndPort> {
@@ -23,9 +26,24 @@ pub(crate) fn is_own_host(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) ->
     bare.parse::<IpAddr>().is_ok() || name == "localhost" || is_own(&name)
 }
 
+/// Refuses a request that may change something, unless it is JSON from a page of this origin.
+pub(crate) fn check_change(request: &Request, scheme: &str) -> Result<(), ErrorResponse> {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    if !is_same_origin(request.headers(), scheme) {
+        let why = "the request does not come from this origin";
+        return Err(ErrorResponse::new(StatusCode::FORBIDDEN, why));
+    }
+    match request.headers().get(header::CONTENT_TYPE) {
+        Some(kind) if kind == "application/json" => Ok(()),
+        _ => Err(ErrorResponse::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json")),
+    }
+}
+
 /// Returns whether the browser reports that the request comes from a page of this origin: of this
 /// scheme and of the request's host. Every current browser reports it.
-pub(crate) fn is_same_origin(headers: &HeaderMap, scheme: &str) -> bool {
+fn is_same_origin(headers: &HeaderMap, scheme: &str) -> bool {
     let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let own = format!("{scheme}://{}", header("host").unwrap_or_default());
     match (header("sec-fetch-site"), header("origin")) {

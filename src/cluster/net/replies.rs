@@ -1,5 +1,7 @@
 //! Responses to browsers, and the headers that all of them have.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -32,6 +34,15 @@ pub(crate) async fn with_headers(request: Request, next: Next) -> Response {
 }
 
 /// Returns a file of the page.
+/// Ends requests that take too long to arrive or to be answered.
+pub(crate) async fn with_time_limit(request: Request, next: Next) -> Response {
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
+    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => error_response(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    }
+}
+
 pub(crate) fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -98,14 +98,16 @@ mod tests {
                 let _ = stream.read_to_end(&mut Vec::new()).await;
             }
         });
-        let channel =
-            Channel::new(&address, &security, Duration::from_secs(30)).expect("a channel");
-        let status = channel
-            .operations()
-            .status(v1::StatusRequest::default())
-            .await
-            .expect_err("no coordinator");
+        let error = error_of_call(&address, &security).await;
         server.abort();
+        error
+    }
+
+    /// Returns the failure of a call to an address at which there is no coordinator.
+    async fn error_of_call(address: &Address, security: &Security) -> ConnectError {
+        let channel = Channel::new(address, security, Duration::from_secs(30)).expect("a channel");
+        let called = channel.operations().status(v1::StatusRequest::default()).await;
+        let status = called.expect_err("no coordinator");
         ConnectError::of(&status).expect("of the connection")
     }
 
@@ -125,17 +127,8 @@ mod tests {
         let nobody =
             TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
         let nobody: Address = nobody.to_string().parse().expect("one");
-        let channel =
-            Channel::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a channel");
-        let status = channel
-            .operations()
-            .status(v1::StatusRequest::default())
-            .await
-            .expect_err("nothing listens");
-        assert_eq!(
-            ConnectError::of(&status).map(|error| error.kind),
-            Some(ConnectErrorKind::Refused)
-        );
+        let error = error_of_call(&nobody, &Security::Plain).await;
+        assert_eq!(error.kind, ConnectErrorKind::Refused, "{error:?}");
     }
 
     #[test]

@@ -226,6 +226,7 @@ pub mod messages {
             let lease = assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
             Ok(HeldLease { lease, left: held.left, unstarted: held.unstarted.min(held.left) })
         });
+        let kernels = request.kernels.into_iter().map(|kernel| name("a kernel", kernel));
         let rates = request.rates.iter().map(|rate| Ok((job_hash(&rate.job)?, rate.units_per_s)));
         Ok(SyncRequest {
             worker,
@@ -233,11 +234,7 @@ pub mod messages {
             address,
             boot: request.boot,
             capacity: request.capacity,
-            kernels: request
-                .kernels
-                .into_iter()
-                .map(|k| name("a kernel", k))
-                .collect::<Result<_, _>>()?,
+            kernels: kernels.collect::<Result<_, _>>()?,
             devices: request.devices.iter().flat_map(device_labels).collect(),
             units_per_s: rates.collect::<Result<_, _>>()?,
             held: held.collect::<Result<_, _>>()?,

@@ -52,12 +52,9 @@ enum Page<R> {
         /// Its place in the temporary file, if it has been there since the last snapshot.
         slot: Option<u64>,
     },
-    Spilled {
-        slot: u64,
-        records: u16,
-        sum: Sum,
-    },
-    Saved {
+    Stored {
+        /// Its place in the temporary file; `None` if it is in the snapshot.
+        slot: Option<u64>,
         records: u16,
         sum: Sum,
     },
@@ -231,8 +228,7 @@ impl<R: Record> PagedMap<R> {
     fn read_page(&self, number: u64, page: &Page<R>) -> Option<Records<R>> {
         match page {
             Page::Loaded { .. } => None,
-            Page::Spilled { slot, sum, .. } => Some(self.read(number, Some(*slot), *sum)),
-            Page::Saved { sum, .. } => Some(self.read(number, None, *sum)),
+            Page::Stored { slot, sum, .. } => Some(self.read(number, *slot, *sum)),
         }
     }
 
@@ -268,7 +264,7 @@ impl<R: Record> PagedMap<R> {
         let (number, at) = place(number);
         let known = self.pages.get(&number);
         let slot = match known {
-            Some(Page::Spilled { slot, .. }) => Some(*slot),
+            Some(Page::Stored { slot, .. }) => *slot,
             _ => None,
         };
         let records = match known {
@@ -312,9 +308,9 @@ impl<R: Record> PagedMap<R> {
             let left = if *changed {
                 let (bytes, sum) = self.encode(number, records);
                 let written = self.file.write(self.folder.as_ref(), *slot, &bytes);
-                written.map(|slot| Page::Spilled { slot, records: count(records), sum })
+                written.map(|slot| Page::Stored { slot: Some(slot), records: count(records), sum })
             } else {
-                Ok(Page::Saved { records: count(records), sum: *sum })
+                Ok(Page::Stored { slot: None, records: count(records), sum: *sum })
             };
             match left {
                 Ok(page) => drop(self.pages.insert(number, page)),
@@ -341,7 +337,7 @@ impl<R: Record> PagedMap<R> {
             let read;
             let records: &[Option<R>] = match page {
                 Page::Loaded { records, .. } => records,
-                Page::Spilled { records: 0, .. } | Page::Saved { records: 0, .. } => &[],
+                Page::Stored { records: 0, .. } => &[],
                 page => {
                     read = self.read_page(number, page).unwrap_or_default();
                     &read
@@ -372,11 +368,11 @@ impl<R: Record> PagedMap<R> {
                     snapshot.page(&self.name, number, &bytes)?;
                     sums.push((number, sum));
                 }
-                Page::Spilled { slot, sum, .. } => {
+                Page::Stored { slot: Some(slot), sum, .. } => {
                     let records = self.read_from_file(number, *slot, *sum)?;
                     snapshot.page(&self.name, number, &self.encode(number, &records).0)?;
                 }
-                Page::Loaded { .. } | Page::Saved { .. } => {}
+                Page::Loaded { .. } | Page::Stored { .. } => {}
             }
         }
         for (number, new) in sums {
@@ -390,12 +386,9 @@ impl<R: Record> PagedMap<R> {
     /// Continues with a snapshot in which all pages are now. Gives up the temporary file.
     pub(in crate::cluster) fn continue_with(&mut self, snapshot: &Arc<SnapshotFile>) {
         for page in self.pages.values_mut() {
-            match *page {
-                Page::Loaded { ref mut changed, ref mut slot, .. } => {
-                    (*changed, *slot) = (false, None);
-                }
-                Page::Spilled { records, sum, .. } => *page = Page::Saved { records, sum },
-                Page::Saved { .. } => {}
+            match page {
+                Page::Loaded { changed, slot, .. } => (*changed, *slot) = (false, None),
+                Page::Stored { slot, .. } => *slot = None,
             }
         }
         self.file = PageFile::default();
@@ -412,7 +405,7 @@ impl<R> Serialize for PagedMap<R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let of_page = |page: &Page<R>| match page {
             Page::Loaded { records, sum, .. } => (count(records), *sum),
-            Page::Spilled { records, sum, .. } | Page::Saved { records, sum } => (*records, *sum),
+            Page::Stored { records, sum, .. } => (*records, *sum),
         };
         let pages: Vec<(u64, u16, u64)> = self
             .pages
@@ -430,7 +423,7 @@ impl<'de, R: Record> Deserialize<'de> for PagedMap<R> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let (name, pages) = <(String, Vec<(u64, u16, u64)>)>::deserialize(from)?;
         let saved = |(number, records, sum): (u64, u16, u64)| {
-            (number, Page::Saved { records, sum: sum.to_be_bytes() })
+            (number, Page::Stored { slot: None, records, sum: sum.to_be_bytes() })
         };
         Ok(Self { pages: pages.into_iter().map(saved).collect(), ..Self::new(name, None) })
     }

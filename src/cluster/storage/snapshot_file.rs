@@ -160,7 +160,7 @@ impl SnapshotFile {
     /// Returns an error if the state is not there, is damaged or has another form.
     pub fn state<T: DeserializeOwned>(&self, name: &str) -> Result<T, SnapshotError> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = Parts { connection: &connection, name, next: 0, rest: Vec::new(), at: 0 };
+        let parts = Parts { connection: &connection, name, next: 0, rest: io::Cursor::default() };
         ciborium::from_reader(io::BufReader::new(parts))
             .map_err(|error| SnapshotError::Form(name.to_owned(), error.to_string()))
     }
@@ -241,8 +241,7 @@ struct Parts<'a> {
     connection: &'a Connection,
     name: &'a str,
     next: u64,
-    rest: Vec<u8>,
-    at: usize,
+    rest: io::Cursor<Vec<u8>>,
 }
 
 impl Parts<'_> {
@@ -268,13 +267,10 @@ impl Parts<'_> {
 
 impl Read for Parts<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.rest.len() {
-            self.rest = self.next()?;
-            self.at = 0;
+        if self.rest.position() == self.rest.get_ref().len() as u64 {
+            self.rest = io::Cursor::new(self.next()?);
         }
-        let read = (&self.rest[self.at..]).read(bytes)?;
-        self.at += read;
-        Ok(read)
+        self.rest.read(bytes)
     }
 }
 

@@ -199,6 +199,7 @@ mod tests {
 
     #[test]
     fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
+        let failure = |code| classify(&Status::new(code, "x"));
         for code in [
             Code::Unavailable,
             Code::DeadlineExceeded,
@@ -207,10 +208,7 @@ mod tests {
             Code::ResourceExhausted,
             Code::Internal,
         ] {
-            assert!(
-                matches!(classify(&Status::new(code, "x")), RpcFailure::Transient(_)),
-                "{code:?}"
-            );
+            assert!(matches!(failure(code), RpcFailure::Transient(_)), "{code:?}");
         }
         for code in [
             Code::FailedPrecondition,
@@ -218,11 +216,7 @@ mod tests {
             Code::PermissionDenied,
             Code::Unimplemented,
         ] {
-            assert_eq!(
-                classify(&Status::new(code, "x")),
-                RpcFailure::Permanent("x".into()),
-                "{code:?}"
-            );
+            assert_eq!(failure(code), RpcFailure::Permanent("x".into()), "{code:?}");
         }
     }
 }

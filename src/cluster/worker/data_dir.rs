@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_worker_at_a_time_and_keeps_its_name() {
-        let path = std::env::temp_dir().join(format!("nqueens-data-dir-{}", std::process::id()));
+        let scratch = tempfile::tempdir().expect("a folder");
+        let path = scratch.path().join("data");
         let data_dir = DataDir::open(&path).expect("a folder");
         assert!(matches!(DataDir::open(&path), Err(WorkerError::InUse(_))));
         let name = data_dir.name(None).expect("a name");
@@ -222,6 +223,5 @@ mod tests {
         let given: Name = "other".parse().expect("a name");
         assert_eq!(data_dir.name(Some(&given)).expect("given"), given);
         assert_eq!(data_dir.name(None).expect("kept"), given);
-        fs::remove_dir_all(&path).expect("it exists");
     }
 }

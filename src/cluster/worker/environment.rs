@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn the_hottest_plausible_processor_temperature_is_used() {
-        let folder = std::env::temp_dir().join(format!("nqueens-sensors-{}", std::process::id()));
+        let scratch = tempfile::tempdir().expect("a folder");
+        let folder = scratch.path().join("hwmon");
         let write = |chip: &str, file: &str, text: &str| {
             fs::create_dir_all(folder.join(chip)).expect("a folder");
             fs::write(folder.join(chip).join(file), text).expect("a file");
@@ -184,6 +185,5 @@ mod tests {
         write("hwmon1", "temp3_input", "?\n");
         write("hwmon1", "temp1_max", "99000\n");
         assert_eq!(hottest(&folder), Some(63.0));
-        fs::remove_dir_all(&folder).expect("it exists");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::outbox::Outbox;
-use super::work_queue::{Batch, DeviceStatus, LeasedUnit, MeasuredRates, WorkQueue};
+use super::work_queue::{Batch, LeasedUnit, WorkQueue};
 use crate::cluster::auth::SigningKey;
 use crate::cluster::campaign::{ResultSignature, Source, UnitId, UnitResult};
 use crate::cluster::protocol::v1::FailReason;
@@ -169,13 +169,7 @@ impl UnitSource for LeasedUnits {
     }
 
     fn take_for_device(&self, device: usize) -> Option<Batch> {
-        self.queue.take_for_device(
-            device,
-            |MeasuredRates { rate, cpu_unit_s, cpu_threads }, open| {
-                let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s);
-                batch_size(rate, cpu_units_per_s, open)
-            },
-        )
+        self.queue.take_for_device(device, batch_size)
     }
 
     fn wait_for_device_work(&self) -> bool {
@@ -195,12 +189,10 @@ impl UnitSource for LeasedUnits {
         let sub_ranges: Vec<Range<u64>> =
             all.filter(|&(_, number)| requested(number)).map(|(range, _)| range).collect();
         let source = Source {
-            // The coordinator knows the caller and its build.
-            worker: String::new(),
-            owner: String::new(),
             kernel: by.kernel().to_owned(),
             device: device_label(&by.device()),
-            build: String::new(),
+            // The coordinator knows the caller and its build.
+            ..Source::default()
         };
         let counted = vec![Parts::default(); sub_ranges.len()];
         LeasedCount {
@@ -249,13 +241,7 @@ impl UnitSource for LeasedUnits {
     }
 
     fn add_devices(&self, devices: &mut [DeviceLabel]) {
-        let statuses = devices.iter().map(|device| DeviceStatus {
-            id: device.id.clone(),
-            name: device.name.clone(),
-            fault: None,
-        });
-        let first = self.queue.add_devices(statuses);
-        (first..).zip(devices).for_each(|(number, device)| device.number = number);
+        self.queue.add_devices(devices);
     }
 
     fn observe(&self, event: ExecutorEvent<'_>) {

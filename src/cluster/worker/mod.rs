@@ -107,7 +107,7 @@ impl WorkerOptions {
 }
 
 /// A summary of a worker's run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Units counted.
     pub units: u64,

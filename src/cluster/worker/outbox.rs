@@ -21,7 +21,7 @@ pub(super) struct Outbox {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<OutboxState>,
     work: Condvar,
@@ -76,11 +76,7 @@ impl Outbox {
     }
 
     fn on(storage: Box<dyn OutboxStorage>, state: OutboxState) -> Result<Self, OutboxError> {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        });
+        let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
         let writer = {
             let shared = Arc::clone(&shared);
             let write = move || write(&shared, storage);
@@ -158,9 +154,7 @@ impl Outbox {
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()
     }
-}
 
-impl Outbox {
     /// Writes the remaining changes and closes the file, so that another worker may open it.
     pub(super) fn close(&self) {
         self.shared.state().stopped = true;
@@ -242,28 +236,15 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use tempfile::TempDir;
+
     use super::*;
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let folder =
-                std::env::temp_dir().join(format!("nqueens-outbox-{}-{name}", std::process::id()));
-            let _ = fs::remove_dir_all(&folder);
-            fs::create_dir_all(&folder).expect("a folder for temporary files");
-            Self(folder)
-        }
-
-        fn outbox(&self) -> PathBuf {
-            self.0.join("outbox.db")
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    /// Returns a temporary directory, and the path of an outbox in it.
+    fn scratch() -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("outbox.db");
+        (folder, path)
     }
 
     fn result(unit: u64) -> v1::Result {
@@ -283,17 +264,17 @@ mod tests {
 
     #[test]
     fn stored_results_survive_a_kill_and_removed_ones_do_not_reappear() {
-        let scratch = Scratch::new("kill");
-        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        let (folder, path) = scratch();
+        let outbox = Outbox::open(&path).expect("opens");
         (0..5).for_each(|unit| outbox.put(result(unit)));
         wait_for(&outbox, 5);
         // The files as they are while the worker runs, which is what a kill would leave.
-        let killed = scratch.0.join("killed");
+        let killed = folder.path().join("killed");
         let copy = || {
             let _ = fs::remove_dir_all(&killed);
             fs::create_dir_all(&killed).expect("a folder");
             for file in
-                fs::read_dir(&scratch.0).expect("readable").flatten().filter(|f| f.path().is_file())
+                fs::read_dir(&folder).expect("readable").flatten().filter(|f| f.path().is_file())
             {
                 fs::copy(file.path(), killed.join(file.file_name())).expect("copies");
             }
@@ -307,18 +288,18 @@ mod tests {
             outbox.batch(2, 1 << 20).into_iter().map(|(number, _)| number).collect();
         outbox.remove(first);
         drop(outbox);
-        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        let outbox = Outbox::open(&path).expect("opens");
         assert_eq!((units(&outbox), outbox.len()), (vec![2, 3, 4], 3));
         // The numbering continues, and no result is replaced.
         outbox.put(result(7));
         drop(outbox);
-        assert_eq!(units(&Outbox::open(&scratch.outbox()).expect("opens")), [2, 3, 4, 7]);
+        assert_eq!(units(&Outbox::open(&path).expect("opens")), [2, 3, 4, 7]);
     }
 
     #[test]
     fn a_batch_respects_its_limits_but_has_at_least_one_result() {
-        let scratch = Scratch::new("batch");
-        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        let (_folder, path) = scratch();
+        let outbox = Outbox::open(&path).expect("opens");
         (0..50).for_each(|unit| outbox.put(result(unit)));
         wait_for(&outbox, 50);
         assert_eq!(outbox.batch(20, 1 << 20).len(), 20);
@@ -331,8 +312,7 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_refused_in_one_line() {
-        let scratch = Scratch::new("damaged");
-        let path = scratch.outbox();
+        let (_folder, path) = scratch();
         drop(Outbox::open(&path).map(|outbox| outbox.put(result(1))));
         let good = fs::read(&path).expect("readable");
         let refused = |bytes: &[u8]| {
@@ -377,9 +357,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_loses_nothing_and_everything_is_written_afterwards() {
-        let scratch = Scratch::new("full");
+        let (_folder, path) = scratch();
         let full = Arc::new(AtomicBool::new(true));
-        let (inner, _) = OutboxFile::open(&scratch.outbox()).expect("opens");
+        let (inner, _) = OutboxFile::open(&path).expect("opens");
         let storage = Full { full: Arc::clone(&full), inner };
         let outbox = Outbox::on(Box::new(storage), OutboxState::default()).expect("a thread");
         (0..3).for_each(|unit| outbox.put(result(unit)));
@@ -390,6 +370,6 @@ mod tests {
         assert_eq!(units(&outbox), [1, 2]);
         full.store(false, Ordering::SeqCst);
         drop(outbox);
-        assert_eq!(units(&Outbox::open(&scratch.outbox()).expect("opens")), [1, 2]);
+        assert_eq!(units(&Outbox::open(&path).expect("opens")), [1, 2]);
     }
 }

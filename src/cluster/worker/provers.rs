@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::cluster::protocol::{
     CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
 };
-use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
+use crate::solver::beautiful::{CancelToken, Searcher};
 use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task, query_solver};
 
 /// The time within which a waiting task should be started. Other workers could solve it sooner.
@@ -90,7 +90,7 @@ impl ProverState {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<ProverState>,
     work: Condvar,
@@ -129,12 +129,7 @@ pub(super) struct HeldTasks {
 impl Provers {
     /// Creates a pool of at most `threads` threads.
     pub(super) fn new(threads: usize) -> Self {
-        let shared = Shared {
-            state: Mutex::new(ProverState::default()),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        };
-        Self { shared: Arc::new(shared), most: threads }
+        Self { shared: Arc::default(), most: threads }
     }
 
     /// Returns the maximum number of threads.
@@ -308,7 +303,7 @@ impl Solvers {
         let began = Instant::now();
         let outcome = match query {
             TaskQuery::Completion(query) => self.complete(query, &handle.control).into(),
-            TaskQuery::Part(question) => self.search(question, &handle.cancel),
+            TaskQuery::Part(question) => self.searcher.search(question, &handle.cancel).into(),
         };
         let (nodes, programmes) = (handle.control.nodes(), handle.control.lps_solved());
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
@@ -333,10 +328,6 @@ impl Solvers {
             _ => outcome,
         }
     }
-
-    fn search(&mut self, question: &SubtreeTask, cancel: &CancelToken) -> TaskOutcome {
-        self.searcher.search(question, cancel).into()
-    }
 }
 
 #[cfg(test)]
@@ -344,6 +335,7 @@ mod tests {
     use super::*;
     use crate::proof::Beauty;
     use crate::proof::beautiful::{Premises, Subtree};
+    use crate::solver::beautiful::SubtreeTask;
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
         TaskQuery::Completion(CompletionQuery {

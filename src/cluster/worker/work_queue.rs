@@ -13,7 +13,6 @@ mod rates;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -21,13 +20,11 @@ use tokio::sync::watch;
 use lease_entry::{LeaseEntry, check_lease};
 use queue_state::QueueState;
 use rates::JobRates;
-pub(super) use rates::MeasuredRates;
 
 use crate::cluster::campaign::{Assignment, HeldLease, UnitId};
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::{Decomposition, JobHash};
 use crate::executor::{self, KernelPreference, SHADERS};
-use crate::kernel::KernelKind;
 
 /// A unit to be counted, and the lease that it belongs to.
 #[derive(Clone, Debug)]
@@ -88,29 +85,10 @@ impl WorkQueue {
     /// Creates an empty queue for `cpu_threads` CPU threads. They count if `cpu_counts` is set, or
     /// once no device is left.
     pub(super) fn new(preference: KernelPreference, cpu_threads: usize, cpu_counts: bool) -> Self {
-        let state = QueueState {
-            entries: BTreeMap::new(),
-            cpu_threads,
-            cpu_counts,
-            devices: Vec::new(),
-            discovering: !cpu_counts,
-            not_for_shaders: HashSet::new(),
-            rates: HashMap::new(),
-            failed: VecDeque::new(),
-            failed_lately: false,
-            counted: UnitCounts::default(),
-            resting: false,
-            stopped: false,
-            acknowledged: false,
-            urgent: false,
-            broken: None,
-        };
-        Self {
-            preference,
-            state: Mutex::new(state),
-            work: Condvar::new(),
-            changes: watch::Sender::new(()),
-        }
+        let discovering = !cpu_counts;
+        let state = QueueState { cpu_threads, cpu_counts, discovering, ..QueueState::default() };
+        let (work, changes) = Default::default();
+        Self { preference, state: Mutex::new(state), work, changes }
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
@@ -233,22 +211,16 @@ impl WorkQueue {
     pub(super) fn report(&self, most_held: usize) -> QueueReport {
         let mut state = self.state();
         (state.acknowledged, state.urgent) = (false, false);
-        let cpu_name = |kind: &KernelKind| kind.name().to_owned();
-        let mut kernels: Vec<String> = if state.cpu_counts {
-            self.preference.kinds().iter().map(cpu_name).collect()
-        } else {
-            Vec::new()
-        };
-        if state.working_devices() > 0 {
-            kernels.insert(0, SHADERS.to_owned());
-        }
+        let shaders = (state.working_devices() > 0).then_some(SHADERS);
+        let kinds = self.preference.kinds().iter().filter(|_| state.cpu_counts);
+        let kernels = shaders.into_iter().chain(kinds.map(|kind| kind.name()));
         let cpu_threads = state.counting_threads();
         let rate =
             |(&job, job_rates): (&JobHash, &JobRates)| (job, job_rates.units_per_s(cpu_threads));
         QueueReport {
             // There are far fewer than 2^32 threads.
             capacity: state.capacity() as u32,
-            kernels,
+            kernels: kernels.map(str::to_owned).collect(),
             units_per_s: state.rates.iter().map(rate).collect(),
             held: state.entries.values().take(most_held).map(LeaseEntry::held).collect(),
             devices: state.devices.clone(),

@@ -66,8 +66,8 @@ pub async fn run(
     let (name, security) = tokio::select! {
         joined = data_dir.join(&params) => joined?,
         () = &mut stop => {
-            let undelivered = outbox.len();
-            return Ok(Summary { units: 0, recounts: 0, proved: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
+            let (elapsed, undelivered) = (began.elapsed(), outbox.len());
+            return Ok(Summary { elapsed, undelivered, ..Summary::default() });
         }
     };
     let connection = Connection::new(join.clone(), security, *deadline)?;

@@ -335,21 +335,16 @@ mod tests {
             report.assurance_sentence().expect("units are done")
         };
         let lie = "if one owner had lied about at least one unit, the checks";
-        assert_eq!(
-            claim(0.129, 91),
-            format!("{lie} would have found it with a probability of at least 0.12")
-        );
-        assert_eq!(
-            claim(0.9999, 91),
-            format!("{lie} would have found it with a probability of at least 0.99")
-        );
-        assert_eq!(
-            claim(0.00129, 91),
-            format!("{lie} would have found it with a probability of at least 0.0012")
-        );
-        assert_eq!(claim(0.0, 91), format!("{lie} could have missed it"));
-        assert_eq!(claim(0.00001, 91), format!("{lie} could have missed it"));
-        assert_eq!(claim(1.0, 91), format!("{lie} would have found it"));
+        for (assurance, found) in [
+            (0.129, "would have found it with a probability of at least 0.12"),
+            (0.9999, "would have found it with a probability of at least 0.99"),
+            (0.00129, "would have found it with a probability of at least 0.0012"),
+            (0.0, "could have missed it"),
+            (0.00001, "could have missed it"),
+            (1.0, "would have found it"),
+        ] {
+            assert_eq!(claim(assurance, 91), format!("{lie} {found}"));
+        }
         assert!(claim(0.5, 92).starts_with("a wrong total is excluded by the published value; "));
         // While units are missing there is no total, and without units no assurance.
         let part = v1::JobStatus { done: 63, ..status() };

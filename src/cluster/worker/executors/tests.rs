@@ -1,5 +1,6 @@
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
 
 use super::*;
 use crate::board::{Piece, Problem};
@@ -9,25 +10,14 @@ use crate::executor::{CpuThread, DeviceThread, KernelFactory, KernelPreference};
 use crate::kernel::gpu::{DeviceKernel, Mirror, Shape};
 use crate::kernel::{Kernel, KernelKind, count_range};
 
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Creates a source without threads; `cpu_counts` sets whether the CPU may count.
-fn leased_units(name: &str, cpu_counts: bool) -> (LeasedUnits, Scratch) {
-    let folder =
-        std::env::temp_dir().join(format!("nqueens-executors-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+fn leased_units(cpu_counts: bool) -> (LeasedUnits, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
     let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
     let queue = Arc::new(WorkQueue::new(preference, 1, cpu_counts));
-    let outbox = Arc::new(Outbox::open(&folder.join("outbox.db")).expect("opens"));
+    let outbox = Arc::new(Outbox::open(&folder.path().join("outbox.db")).expect("opens"));
     let key = Arc::new(SigningKey::generate().expect("random"));
-    (LeasedUnits { queue, outbox, key }, Scratch(folder))
+    (LeasedUnits { queue, outbox, key }, folder)
 }
 
 /// Returns leases of whole units, of whole mirror images and of some sub-ranges of mirror
@@ -124,7 +114,7 @@ fn kernels(factory: KernelFactory) -> CpuKernels {
 
 #[test]
 fn a_cpu_thread_counts_exactly_the_sub_ranges_of_a_lease() {
-    let (source, _scratch) = leased_units("cpu", true);
+    let (source, _scratch) = leased_units(true);
     let count = assign(&source.queue, &leases());
     let kernels = kernels(KernelFactory::default());
     let mut thread = CpuThread::new(&source, &kernels, PieceSize::Timed);
@@ -138,7 +128,7 @@ fn a_cpu_thread_counts_exactly_the_sub_ranges_of_a_lease() {
 
 #[test]
 fn a_busy_thread_makes_spot_checks_between_sub_ranges() {
-    let (source, _scratch) = leased_units("between", true);
+    let (source, _scratch) = leased_units(true);
     let (whole, spots): (Vec<_>, Vec<_>) =
         leases().into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
     assign(&source.queue, &whole);
@@ -154,7 +144,7 @@ fn a_busy_thread_makes_spot_checks_between_sub_ranges() {
 
 #[test]
 fn a_device_counts_exactly_the_sub_ranges_of_a_lease() {
-    let (source, _scratch) = leased_units("device", false);
+    let (source, _scratch) = leased_units(false);
     let mut devices = [DeviceLabel { number: 7, id: "mirror-0".into(), name: String::new() }];
     source.add_devices(&mut devices);
     let [device] = devices;
@@ -190,7 +180,7 @@ impl Kernel for Panicking {
 
 #[test]
 fn a_unit_that_a_kernel_panics_on_is_counted_here_and_not_reported_as_failed() {
-    let (source, _scratch) = leased_units("panic", true);
+    let (source, _scratch) = leased_units(true);
     let count = assign(&source.queue, &leases()[..1]);
     let kernels = kernels(panicking_once());
     let mut thread = CpuThread::new(&source, &kernels, PieceSize::Timed);
@@ -209,7 +199,7 @@ fn a_unit_that_a_kernel_panics_on_is_counted_here_and_not_reported_as_failed() {
 
 #[test]
 fn results_of_a_machine_that_miscounts_do_not_leave_it() {
-    let (source, _scratch) = leased_units("wrong", true);
+    let (source, _scratch) = leased_units(true);
     assign(&source.queue, &leases()[..1]);
     // The first kernel counts a unit; those for the test panic.
     let made = Arc::new(AtomicBool::new(false));

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::lease_entry::LeaseEntry;
 use super::queue_state::QueueState;
-use super::rates::{MeasuredRates, smoothed};
+use super::rates::smoothed;
 use super::{Batch, DeviceStatus, FailedUnit, LeasedUnit, WorkQueue};
 use crate::cluster::campaign::UnitId;
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::JobHash;
-use crate::executor::Counter;
+use crate::executor::{Counter, DeviceLabel};
 use crate::kernel::KernelKind;
 
 impl WorkQueue {
@@ -63,7 +63,7 @@ impl WorkQueue {
     pub(in crate::cluster::worker) fn take_for_device(
         &self,
         device: usize,
-        size: impl Fn(MeasuredRates, usize) -> usize,
+        size: impl Fn(Option<f64>, f64, usize) -> usize,
     ) -> Option<Batch> {
         self.wait_for(|state| {
             let may = |entry: &LeaseEntry| !entry.waiting.is_empty() && state.for_shaders(entry);
@@ -72,18 +72,17 @@ impl WorkQueue {
             let of_image = |entry: &LeaseEntry| {
                 entry.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(entry)
             };
-            let entries: Vec<u64> = state
+            let (entries, waiting): (Vec<u64>, Vec<usize>) = state
                 .entries
                 .iter()
                 .filter(|(_, entry)| of_image(entry))
-                .map(|(&attempt, _)| attempt)
-                .collect();
-            let open = entries
-                .iter()
-                .filter_map(|attempt| state.entries.get(attempt))
-                .map(|entry| entry.waiting.len())
-                .sum();
-            let most = size(state.measured(job, device), open).max(1);
+                .map(|(&attempt, entry)| (attempt, entry.waiting.len()))
+                .unzip();
+            let (rate, cpu_units_per_s) = state.rates.get(&job).map_or((None, 0.0), |rates| {
+                let cpu_units_per_s = rates.cpu_units_per_s(state.counting_threads());
+                (rates.devices.get(&device).copied(), cpu_units_per_s)
+            });
+            let most = size(rate, cpu_units_per_s, waiting.iter().sum()).max(1);
             let mut units = Vec::new();
             // Take units from the front: the unstarted units of a lease are its tail, which the
             // coordinator may reassign.
@@ -216,20 +215,18 @@ impl WorkQueue {
         });
     }
 
-    /// Adds devices that were found and will count. Returns the number of the first; the others
-    /// follow it.
-    pub(in crate::cluster::worker) fn add_devices(
-        &self,
-        devices: impl IntoIterator<Item = DeviceStatus>,
-    ) -> usize {
+    /// Adds devices that were found and will count, and numbers them.
+    pub(in crate::cluster::worker) fn add_devices(&self, devices: &mut [DeviceLabel]) {
         self.change(|state| {
-            let first = state.devices.len();
-            state.devices.extend(devices);
+            for device in devices {
+                device.number = state.devices.len();
+                let (id, name) = (device.id.clone(), device.name.clone());
+                state.devices.push(DeviceStatus { id, name, fault: None });
+            }
             state.discovering = false;
             state.urgent = true;
             self.give_up_unsuited(state);
-            first
-        })
+        });
     }
 
     /// Marks a device as failed. If no device is left, the CPU counts instead.

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::lease_entry::LeaseEntry;
-use super::rates::{JobRates, MeasuredRates};
+use super::rates::JobRates;
 use super::{DeviceStatus, FailedUnit, UnitCounts};
 use crate::board::Piece;
 use crate::decomposition::{JobHash, MOST_SUB_RANGES};
 use crate::executor::SHADERS;
 
 /// The state of the queue, behind its lock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct QueueState {
     pub(super) entries: BTreeMap<u64, LeaseEntry>,
     pub(super) cpu_threads: usize,
@@ -48,15 +48,6 @@ impl QueueState {
             return 0;
         }
         self.counting_threads() + self.working_devices()
-    }
-
-    pub(super) fn measured(&self, job: JobHash, device: usize) -> MeasuredRates {
-        let job_rates = self.rates.get(&job);
-        MeasuredRates {
-            rate: job_rates.and_then(|job_rates| job_rates.devices.get(&device).copied()),
-            cpu_unit_s: job_rates.and_then(|job_rates| job_rates.cpu_unit_s),
-            cpu_threads: self.counting_threads(),
-        }
     }
 
     /// Returns the number of CPU threads that count.

@@ -12,22 +12,15 @@ pub(super) struct JobRates {
 }
 
 impl JobRates {
+    /// Returns the rate of `cpu_threads` CPU threads, in units per second; 0 if it is unknown.
+    pub(super) fn cpu_units_per_s(&self, cpu_threads: usize) -> f64 {
+        self.cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s)
+    }
+
     /// Returns the combined rate of `cpu_threads` CPU threads and all devices, in units per second.
     pub(super) fn units_per_s(&self, cpu_threads: usize) -> f64 {
-        self.cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s)
-            + self.devices.values().sum::<f64>()
+        self.cpu_units_per_s(cpu_threads) + self.devices.values().sum::<f64>()
     }
-}
-
-/// The measured rates of a job's units, as a device needs them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cluster::worker) struct MeasuredRates {
-    /// Rate of the device, in units per second.
-    pub(in crate::cluster::worker) rate: Option<f64>,
-    /// Time that one CPU thread needs for a unit, in seconds.
-    pub(in crate::cluster::worker) cpu_unit_s: Option<f64>,
-    /// Number of CPU threads that count.
-    pub(in crate::cluster::worker) cpu_threads: usize,
 }
 
 /// Returns the exponential moving average; a new measurement has a weight of one quarter.

@@ -3,6 +3,7 @@ use crate::board::{Piece, Problem};
 use crate::cluster::campaign::SubRangeSet;
 use crate::decomposition::{Job, Scheme};
 use crate::executor::{Counter, DeviceLabel};
+use crate::kernel::KernelKind;
 
 const CPU: Counter = Counter::Cpu(KernelKind::Scalar);
 
@@ -30,11 +31,12 @@ fn units(batch: &Batch) -> Vec<(u64, u64)> {
 }
 
 fn queue() -> WorkQueue {
-    WorkQueue::new(
-        KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere"),
-        2,
-        true,
-    )
+    queue_with(true)
+}
+
+fn queue_with(cpu_counts: bool) -> WorkQueue {
+    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+    WorkQueue::new(preference, 2, cpu_counts)
 }
 
 fn assign(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
@@ -43,8 +45,8 @@ fn assign(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignme
     queue.set_decomposition(attempt, Ok(Arc::clone(decomposition)));
 }
 
-fn device() -> DeviceStatus {
-    DeviceStatus { id: "test-0".into(), name: "a device".into(), fault: None }
+fn device() -> DeviceLabel {
+    DeviceLabel { number: 7, id: "test-0".into(), name: "a device".into() }
 }
 
 /// Returns the held leases, each with its number of remaining units.
@@ -158,15 +160,17 @@ fn leases_of_invalid_jobs_or_units_are_given_back() {
 #[test]
 fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
-    assert_eq!(queue.add_devices([device()]), 0);
+    let mut devices = [device()];
+    queue.add_devices(&mut devices);
+    assert_eq!(devices[0].number, 0);
     let image = Arc::new(queens.mirrored());
     assign(&queue, &queens, lease(1, &queens, 0..3));
     assign(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
     assign(&queue, &queens, lease(3, &queens, 3..5));
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels[0].as_str()), (3, SHADERS));
-    let image = queue.take_for_device(0, |_, _| 100).expect("the recount");
+    let image = queue.take_for_device(0, |_, _, _| 100).expect("the recount");
     assert_eq!((units(&image), image.units[0].lease.mirrored), (vec![(2, 0)], true));
-    let batch = queue.take_for_device(0, |_, open| {
+    let batch = queue.take_for_device(0, |_, _, open| {
         assert_eq!(open, 5);
         4
     });
@@ -175,22 +179,21 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     let rest = queue.take_for_cpu().expect("a unit");
     assert_eq!(units(&rest), [(3, 4)]);
     queue.give_back(&batch);
-    let again = queue.take_for_device(0, |_, _| 100).expect("units");
+    let again = queue.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&again), [(1, 0), (1, 1), (1, 2), (3, 3)]);
 }
 
 #[test]
 fn the_cpu_counts_if_no_device_is_left() {
-    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-    let (queue, queens) = (WorkQueue::new(preference, 2, false), decomposition(Piece::Queen, 9));
-    queue.add_devices([device()]);
+    let (queue, queens) = (queue_with(false), decomposition(Piece::Queen, 9));
+    queue.add_devices(&mut [device()]);
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels), (1, vec![SHADERS.to_owned()]));
     // No GPU counts toroidal queens.
     let toroidal = decomposition(Piece::Toroidal, 7);
     assign(&queue, &toroidal, lease(1, &toroidal, 0..1));
     assert_eq!(queue.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
     assign(&queue, &queens, lease(2, &queens, 0..2));
-    let batch = queue.take_for_device(0, |_, _| 5).expect("units");
+    let batch = queue.take_for_device(0, |_, _, _| 5).expect("units");
     queue.device_failed(0, "it was lost".into());
     queue.give_back(&batch);
     let unit = queue.take_for_cpu().expect("a unit");
@@ -204,12 +207,12 @@ fn the_cpu_counts_if_no_device_is_left() {
 fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
     let image = Arc::new(queens.mirrored());
-    queue.add_devices([device()]);
+    queue.add_devices(&mut [device()]);
     assign(&queue, &queens, lease(1, &queens, 0..9));
     assign(&queue, &image, spot(2, &queens, 9));
     assign(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
     assign(&queue, &image, spot(4, &queens, 11));
-    let by_device = queue.take_for_device(0, |_, _| 100).expect("units");
+    let by_device = queue.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&by_device), [(3, 10)]);
     let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit"));
     assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
@@ -218,13 +221,12 @@ fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     queue.finish(&recounts[0], &CPU, 1.0);
     assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
     // If only a device counts, it also counts these, and everything of one image together.
-    let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-    let alone = WorkQueue::new(preference, 2, false);
-    alone.add_devices([device()]);
+    let alone = queue_with(false);
+    alone.add_devices(&mut [device()]);
     for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
         assign(&alone, &image, lease);
     }
-    let batch = alone.take_for_device(0, |_, _| 100).expect("units");
+    let batch = alone.take_for_device(0, |_, _, _| 100).expect("units");
     assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
     let label = DeviceLabel { number: 0, id: "test-0".into(), name: String::new() };
     alone.finish(&batch, &Counter::Device(label), 1.0);
@@ -309,7 +311,7 @@ fn threads_end_when_the_queue_is_stopped_or_a_kernel_miscounts() {
         std::thread::scope(|scope| {
             let threads = [
                 scope.spawn(|| queue.take_for_cpu().is_none()),
-                scope.spawn(|| queue.take_for_device(0, |_, _| 1).is_none()),
+                scope.spawn(|| queue.take_for_device(0, |_, _, _| 1).is_none()),
                 scope.spawn(|| !queue.wait_for_device_work()),
             ];
             stop(&queue);

@@ -45,11 +45,9 @@ impl WorkerLoop {
     }
 
     fn remove_submitted<'a>(&self, results: impl IntoIterator<Item = &'a (u64, v1::Result)>) {
-        let (mut numbers, mut units) = (Vec::new(), Vec::new());
-        for (number, result) in results {
-            numbers.push(*number);
-            units.push((result.attempt, result.unit));
-        }
+        let submitted =
+            results.into_iter().map(|(number, result)| (*number, (result.attempt, result.unit)));
+        let (numbers, units): (Vec<_>, Vec<_>) = submitted.unzip();
         self.outbox.remove(numbers);
         self.queue.acknowledge(units);
     }
@@ -88,13 +86,10 @@ impl WorkerLoop {
                 _ => tracing::debug!(unit, verdict = verdict.as_str_name(), "submitted"),
             }
         }
-        self.remove_submitted(
-            verdicts()
-                .filter(|(_, verdict)| *verdict != Verdict::Unspecified)
-                .map(|(entry, _)| entry),
-        );
-        let without_verdict = batch.len()
-            - verdicts().filter(|(_, verdict)| *verdict != Verdict::Unspecified).count();
+        let with_verdict = verdicts().filter(|(_, verdict)| *verdict != Verdict::Unspecified);
+        let submitted: Vec<_> = with_verdict.map(|(entry, _)| entry).collect();
+        let without_verdict = batch.len() - submitted.len();
+        self.remove_submitted(submitted);
         if without_verdict > 0 {
             tracing::error!(
                 without_verdict,
