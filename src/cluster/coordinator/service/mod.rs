@@ -5,11 +5,9 @@
 //! | `work.rs` | the calls of workers |
 //! | `operations.rs` | the calls of operators |
 //! | `enrolment.rs` | the calls that issue certificates |
-//! | `rpc.rs` | the services of the protocol, which pass each call to one of these |
 
 mod enrolment;
 mod operations;
-mod rpc;
 mod work;
 
 use std::collections::HashSet;

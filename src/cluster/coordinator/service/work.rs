@@ -2,23 +2,25 @@
 
 use std::time::{Duration, Instant};
 
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
 use super::{Service, malformed, unavailable};
 use crate::cluster::auth::Action;
 use crate::cluster::campaign::{UnitId, UnitResult};
 use crate::cluster::coordinator::access::{remote, worker_address};
 use crate::cluster::coordinator::commands::{self, SyncReply, WorkerDetails};
-use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages, v1};
+use crate::cluster::protocol::v1::{self, proving_server::Proving, work_server::Work};
+use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages};
 
 /// The longest duration of a long poll, shorter than the timeout of a worker.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-impl Service {
-    pub(super) async fn sync(
+#[tonic::async_trait]
+impl Work for Service {
+    async fn sync(
         &self,
         request: Request<v1::SyncRequest>,
-    ) -> Result<v1::SyncResponse, Status> {
+    ) -> Result<Response<v1::SyncResponse>, Status> {
         const LOOK_AGAIN: Duration = Duration::from_secs(1);
         /// The pause before the next query for work to lease.
         const PAUSE: Duration = Duration::from_millis(10);
@@ -69,19 +71,19 @@ impl Service {
             text: job.to_string(),
         };
         self.shared.metrics.synced(began.elapsed());
-        Ok(v1::SyncResponse {
+        Ok(Response::new(v1::SyncResponse {
             jobs: jobs.iter().map(text).collect(),
             running_jobs,
             quarantined: quarantined.unwrap_or_default(),
             running_proofs: self.shared.proofs.running(),
             ..messages::sync_response(&response)
-        })
+        }))
     }
 
-    pub(super) async fn listen(
+    async fn listen(
         &self,
         request: Request<v1::ListenRequest>,
-    ) -> Result<v1::ListenResponse, Status> {
+    ) -> Result<Response<v1::ListenResponse>, Status> {
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
@@ -98,13 +100,13 @@ impl Service {
                 () = tokio::time::sleep_until(until) => false,
                 _ = stopping.wait_for(|stop| *stop) => false,
             };
-        Ok(v1::ListenResponse { kept })
+        Ok(Response::new(v1::ListenResponse { kept }))
     }
 
-    pub(super) async fn complete(
+    async fn complete(
         &self,
         request: Request<v1::CompleteRequest>,
-    ) -> Result<v1::CompleteResponse, Status> {
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
         let caller =
             self.shared.access.admit(&request, Action::Complete, &request.get_ref().worker)?;
         let request = request.into_inner();
@@ -123,18 +125,18 @@ impl Service {
         let results = results.map_err(malformed)?;
         let verdicts = self.ask(|reply| commands::Request::Complete(results, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
-        Ok(v1::CompleteResponse {
+        Ok(Response::new(v1::CompleteResponse {
             verdicts: verdicts
                 .into_iter()
                 .map(|verdict| v1::Verdict::from(verdict).into())
                 .collect(),
-        })
+        }))
     }
 
-    pub(super) async fn fail(
+    async fn fail(
         &self,
         request: Request<v1::FailRequest>,
-    ) -> Result<v1::FailResponse, Status> {
+    ) -> Result<Response<v1::FailResponse>, Status> {
         /// The maximum length of a failure report, in characters.
         const MOST_LETTERS: usize = 500;
         let caller = self.shared.access.admit(&request, Action::Fail, &request.get_ref().worker)?;
@@ -162,13 +164,16 @@ impl Service {
         let kept = self
             .ask(|reply| commands::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
             .await?;
-        kept.map_err(unavailable).map(|()| v1::FailResponse {})
+        kept.map_err(unavailable).map(|()| Response::new(v1::FailResponse {}))
     }
+}
 
-    pub(super) async fn prove(
+#[tonic::async_trait]
+impl Proving for Service {
+    async fn prove(
         &self,
         request: Request<v1::ProveRequest>,
-    ) -> Result<v1::ProveResponse, Status> {
+    ) -> Result<Response<v1::ProveResponse>, Status> {
         /// Shorter than the timeout of a worker.
         const WAIT: Duration = Duration::from_secs(10);
         let caller =
@@ -190,12 +195,12 @@ impl Service {
                 return Err(Status::unavailable("the coordinator is stopping; try again later"));
             }
         };
-        Ok(v1::ProveResponse {
+        Ok(Response::new(v1::ProveResponse {
             tasks: reply.tasks.iter().map(|(task, query)| protocol::task(*task, query)).collect(),
             cancel: reply.cancel,
             running_proofs: if is_done { 0 } else { proofs.running() },
             quarantined: reply.quarantined.unwrap_or_default(),
             unreadable: reply.unreadable.unwrap_or_default(),
-        })
+        }))
     }
 }
