@@ -183,6 +183,7 @@ impl CampaignActor {
     fn work(&mut self, mut requests: mpsc::Receiver<Request>) {
         while let Some(first) = requests.blocking_recv() {
             let mut batch = Batch::default();
+            // The operations to run; `None` is a stop.
             let mut later = Vec::new();
             let mut next = Some(first);
             let mut taken = 0;
@@ -190,17 +191,16 @@ impl CampaignActor {
             while let Some(request) = next {
                 match request {
                     Request::Complete(results, reply) => self.complete(results, reply, &mut batch),
-                    other => later.push(other),
+                    Request::Run(operation) => later.push(Some(operation)),
+                    Request::Stop => later.push(None),
                 }
                 taken += 1;
                 next = if taken < MOST_AT_ONCE { requests.try_recv().ok() } else { None };
             }
             self.commit(&mut batch);
-            for request in later {
-                if matches!(request, Request::Stop) {
-                    return self.stop();
-                }
-                self.handle(request);
+            for operation in later {
+                let Some(operation) = operation else { return self.stop() };
+                operation(self);
             }
             // Conclude at once, so that callers need not wait for the next tick.
             let concluded = self.campaign.conclude();
@@ -408,7 +408,7 @@ impl CampaignActor {
         }
     }
 
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.retry_writing();
         if self.snapshot_every > 0 {
             self.write_snapshot(self.snapshot_every);

@@ -37,7 +37,7 @@ pub(in super::super) fn start(
     let weak = handle.downgrade();
     let answer = move |answer| {
         if let Some(handle) = weak.upgrade() {
-            let _ = handle.blocking_send(Request::Ruling(answer));
+            let _ = handle.blocking_send(Request::run(|actor| actor.rule(answer)));
         }
     };
     let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
@@ -48,7 +48,7 @@ pub(in super::super) fn start(
         let weak = handle.downgrade();
         ledger_check::start(path, move |checked| {
             if let Some(handle) = weak.upgrade() {
-                let _ = handle.blocking_send(Request::LedgerChecked(checked));
+                let _ = handle.blocking_send(Request::run(|actor| actor.ledger_checked(checked)));
             }
         })
         .map_err(StartError::Thread)?;

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::{Request, Status};
 
 use super::access::Access;
+use super::actor::CampaignActor;
 use super::calls::WaitingCalls;
 use super::commands::{self, ActorHandle, StateError, Unavailable};
 use super::event_log::EventLog;
@@ -112,7 +113,7 @@ impl Service {
     }
 
     /// Sends a request to the campaign actor and waits for its reply.
-    async fn ask<T>(
+    async fn send<T>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> commands::Request,
     ) -> Result<T, Status> {
@@ -122,14 +123,28 @@ impl Service {
         answer.await.map_err(|_| gone())
     }
 
-    /// Sends a query to the campaign actor if the caller may read the status.
-    async fn query<R, T>(
+    /// Runs an operation of the campaign actor and waits for its result.
+    async fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut CampaignActor) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        self.send(|reply| {
+            commands::Request::run(move |actor| {
+                let _ = reply.send(operation(actor));
+            })
+        })
+        .await
+    }
+
+    /// Runs an operation of the campaign actor if the caller may read the status.
+    async fn query<R: Send + 'static, T: Send + 'static>(
         &self,
         request: Request<R>,
-        question: impl FnOnce(R, oneshot::Sender<T>) -> commands::Request,
+        operation: impl FnOnce(&mut CampaignActor, R) -> T + Send + 'static,
     ) -> Result<T, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
-        self.ask(|reply| question(request.into_inner(), reply)).await
+        let request = request.into_inner();
+        self.run(move |actor| operation(actor, request)).await
     }
 
     fn build(peer: Option<&v1::Peer>) -> Result<String, Status> {

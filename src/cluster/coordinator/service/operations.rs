@@ -10,7 +10,8 @@ use super::{CertificateStream, Service, StatusStream, malformed, state_error, un
 use crate::cluster::auth::Action;
 use crate::cluster::campaign::JobState;
 use crate::cluster::coordinator::access::presented_certificate;
-use crate::cluster::coordinator::commands::{self, StateError, SubmitReply};
+use crate::cluster::coordinator::actor::CampaignActor;
+use crate::cluster::coordinator::commands::{StateError, SubmitReply};
 use crate::cluster::coordinator::plan;
 use crate::cluster::coordinator::proofs::{Goal, Proofs};
 use crate::cluster::protocol::messages;
@@ -28,7 +29,7 @@ impl Operations for Service {
         let problem = messages::problem(&request).map_err(malformed)?;
         let chosen = messages::subproblems(&request).map_err(malformed)?;
         let asked = problem.clone();
-        let context = self.ask(|reply| commands::Request::PlanContext(asked, reply)).await?;
+        let context = self.run(move |actor| actor.plan_context(&asked)).await?;
         let _one = self.shared.planning.acquire().await;
         let planned =
             tokio::task::spawn_blocking(move || plan::plan(&problem, chosen, context)).await;
@@ -37,9 +38,7 @@ impl Operations for Service {
         let job = planned.decomposition.job();
         let (job, subproblems) = (job.hash(), Subproblems::of(job));
         let (priority, submitter) = (request.priority, caller.name);
-        let submitted = self
-            .ask(|reply| commands::Request::Submit { planned, priority, submitter, reply })
-            .await?;
+        let submitted = self.run(move |actor| actor.submit(&planned, priority, &submitter)).await?;
         let SubmitReply { known, state, priority } = submitted.map_err(unavailable)?;
         let state = v1::JobState::from(state).into();
         let subproblems = v1::Subproblems::from(subproblems).into();
@@ -98,7 +97,8 @@ impl Operations for Service {
         let job = request.job;
         let named = self.whole_status(job.clone()).await?;
         let changed = if named.proofs.is_empty() {
-            self.ask(|reply| commands::Request::SetState { job, state, by, reply }).await?
+            let set_state = move |actor: &mut CampaignActor| actor.set_state(&job, state);
+            self.run(|actor| actor.on_behalf_of(by, set_state)).await?
         } else if named.jobs.is_empty() {
             self.with_proofs(move |proofs| proofs.set_state(&job, state, &by)).await?
         } else {
@@ -179,24 +179,16 @@ impl Operations for Service {
         &self,
         request: Request<v1::UnitMapRequest>,
     ) -> Result<Response<v1::UnitMapResponse>, Status> {
-        let ask = |v1::UnitMapRequest { job, version }, reply| commands::Request::UnitMap {
-            job,
-            version,
-            reply,
-        };
-        self.query(request, ask).await?.map(Response::new).map_err(state_error)
+        let map = self.query(request, |actor, of| actor.unit_map(&of.job, of.version)).await?;
+        map.map(Response::new).map_err(state_error)
     }
 
     async fn history(
         &self,
         request: Request<v1::HistoryRequest>,
     ) -> Result<Response<v1::HistoryResponse>, Status> {
-        let ask = |v1::HistoryRequest { job, after_ms }, reply| commands::Request::History {
-            job,
-            after_ms,
-            reply,
-        };
-        self.query(request, ask).await?.map(Response::new).map_err(state_error)
+        let history = self.query(request, |actor, of| actor.history(&of.job, of.after_ms)).await?;
+        history.map(Response::new).map_err(state_error)
     }
 
     async fn events(
@@ -212,7 +204,7 @@ impl Operations for Service {
         &self,
         request: Request<v1::WorkersRequest>,
     ) -> Result<Response<v1::WorkersResponse>, Status> {
-        let workers = self.query(request, |_, reply| commands::Request::Workers(reply)).await;
+        let workers = self.query(request, |actor, _| actor.workers()).await;
         workers.map(Response::new)
     }
 
@@ -223,7 +215,8 @@ impl Operations for Service {
         let by = self.shared.access.admit(&request, Action::Control, "")?.name;
         let worker = request.into_inner().worker;
         let name = worker.clone();
-        let known = self.ask(|reply| commands::Request::Drain { worker, by, reply }).await?;
+        let drain = move |actor: &mut CampaignActor| actor.drain(worker);
+        let known = self.run(|actor| actor.on_behalf_of(by, drain)).await?;
         if !known.map_err(unavailable)? {
             return Err(no_such_worker(&name));
         }
@@ -238,7 +231,8 @@ impl Operations for Service {
         let by = self.shared.access.admit(&request, Action::Control, "")?.name;
         let worker = request.into_inner().worker;
         let name = worker.clone();
-        let known = self.ask(|reply| commands::Request::Release { worker, by, reply }).await?;
+        let release = move |actor: &mut CampaignActor| actor.release(worker);
+        let known = self.run(|actor| actor.on_behalf_of(by, release)).await?;
         let proves_again = self.shared.proofs.queue.release(&name);
         match known.map_err(unavailable)? || proves_again {
             true => Ok(Response::new(v1::ReleaseResponse {})),
@@ -262,7 +256,7 @@ impl Service {
     /// Returns the status of the jobs and proofs whose names begin with `digits`.
     async fn whole_status(&self, digits: String) -> Result<v1::StatusResponse, Status> {
         let proofs = self.shared.proofs.status(&digits);
-        let status = self.ask(|reply| commands::Request::Status(digits, reply)).await?;
+        let status = self.run(move |actor| actor.status(&digits)).await?;
         let trouble = self.shared.write_failures.append_to(status.trouble);
         Ok(v1::StatusResponse { proofs, trouble, ..status })
     }

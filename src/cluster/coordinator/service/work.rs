@@ -8,6 +8,7 @@ use super::{Service, malformed, unavailable};
 use crate::cluster::auth::Action;
 use crate::cluster::campaign::{UnitId, UnitResult};
 use crate::cluster::coordinator::access::{remote, worker_address};
+use crate::cluster::coordinator::actor::CampaignActor;
 use crate::cluster::coordinator::commands::{self, SyncReply, WorkerDetails};
 use crate::cluster::protocol::v1::{self, proving_server::Proving, work_server::Work};
 use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages};
@@ -42,7 +43,7 @@ impl Work for Service {
         let answer = loop {
             work.mark_unchanged();
             let (request, about) = (request.clone(), about.clone());
-            let answer = self.ask(|reply| commands::Request::Sync(request, about, reply)).await?;
+            let answer = self.run(move |actor| actor.sync(&request, about)).await?;
             let idle = answer.response.desired.is_empty() && answer.response.cancel.is_empty();
             let waits = idle && answer.quarantined.is_none() && !answer.draining;
             if !waits
@@ -92,8 +93,9 @@ impl Work for Service {
         let mut stopping = self.shared.stopping.clone();
         // Register first, so that no wake is missed.
         let mut registered = self.shared.calls.register(&caller.name);
-        let kept =
-            self.ask(|reply| commands::Request::HasReservedCheck(caller.name, reply)).await?;
+        let has_check =
+            move |actor: &mut CampaignActor| actor.campaign.has_reserved_spot_check(&caller.name);
+        let kept = self.run(has_check).await?;
         let kept = kept
             || tokio::select! {
                 () = registered.woken() => true,
@@ -123,7 +125,7 @@ impl Work for Service {
         let results: Result<Vec<UnitResult>, Malformed> =
             results.map(|result| messages::unit_result(result, (&name, &owner), &build)).collect();
         let results = results.map_err(malformed)?;
-        let verdicts = self.ask(|reply| commands::Request::Complete(results, reply)).await?;
+        let verdicts = self.send(|reply| commands::Request::Complete(results, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
         Ok(Response::new(v1::CompleteResponse {
             verdicts: verdicts
@@ -146,24 +148,20 @@ impl Work for Service {
             job: protocol::job_hash(&request.job).map_err(malformed)?,
             unit: request.unit,
         };
-        let (attempt, unsuited) = (
-            request.attempt,
-            matches!(request.reason(), v1::FailReason::Unsuited | v1::FailReason::Job),
-        );
+        let (worker, attempt) = (caller.name, request.attempt);
         let class = match request.reason() {
             v1::FailReason::Unspecified => "no reason given",
-            v1::FailReason::Job => "the job is not understood",
             v1::FailReason::Device => "a device failed",
             v1::FailReason::Check => "the count is inconsistent",
-            v1::FailReason::Unsuited => "the worker has no kernel that can count it",
+            v1::FailReason::Unsuited | v1::FailReason::Job => {
+                self.run(move |actor| actor.mark_unsuited(unit, attempt, &worker)).await?;
+                return Ok(Response::new(v1::FailResponse {}));
+            }
         };
         let detail =
             request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
         let reason = format!("{class}: {}", detail.collect::<String>());
-        let worker = caller.name;
-        let kept = self
-            .ask(|reply| commands::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
-            .await?;
+        let kept = self.run(move |actor| actor.fail(unit, attempt, &worker, &reason)).await?;
         kept.map_err(unavailable).map(|()| Response::new(v1::FailResponse {}))
     }
 }
