@@ -130,16 +130,14 @@ impl Campaign {
     /// it to this worker.
     fn grant_of(&self, result: &UnitResult, outcome: Option<&UnitOutcome>) -> Option<Grant> {
         let UnitResult { unit, attempt, grant, source, .. } = result;
-        let known = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
+        let known = self.lease_or_ended(*attempt);
         let thirds = outcome.map(|outcome| outcome.tally.thirds());
         if let Some(lease) = known {
             let its_own = lease.worker == source.worker && lease.job == unit.job;
             // A recount checks the result that was in force when it was leased.
             let in_force = !lease.mirrored || lease.thirds == thirds;
             if its_own && in_force && lease.units.contains(&unit.unit) {
-                let (units, mirrored, sub_ranges) =
-                    (lease.units.clone(), lease.mirrored, lease.sub_ranges);
-                return Some(Grant { units, mirrored, sub_ranges });
+                return Some(lease.scope());
             }
         }
         // The lease is from an earlier run, or too old to be remembered.
@@ -183,7 +181,7 @@ impl Campaign {
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
         // Bound the time by the age of the lease or the job, since reservations of checks depend on
         // it.
-        let lease = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
+        let lease = self.lease_or_ended(*attempt);
         let submitted_ms = || self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
         let since_ms = lease.map_or_else(submitted_ms, |lease| self.held_since(lease, unit.unit));
         let most_s = CLOCK_TOLERANCE_S + self.ticked_ms.saturating_sub(since_ms) as f64 / 1000.0;

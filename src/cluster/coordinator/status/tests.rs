@@ -60,14 +60,10 @@ fn the_size_of_a_list_of_workers_is_bounded_whatever_they_report() {
         let request = SyncRequest {
             worker: long(number),
             owner: long(number),
-            address: None,
             boot: 1,
             capacity: 1,
             kernels: (0..64).map(long).collect(),
-            devices: Vec::new(),
-            units_per_s: Vec::new(),
-            held: Vec::new(),
-            draining: false,
+            ..SyncRequest::default()
         };
         test.actor.campaign.sync(&request, number);
     }
