@@ -16,13 +16,8 @@ fn the_size_of_a_status_is_bounded_whatever_workers_report() {
     for unit in 0..=SOURCES {
         // One source has counted twice as many units as any other.
         let name = long(unit.min(SOURCES - 1));
-        let source = Source {
-            worker: name.clone(),
-            owner: name.clone(),
-            kernel: name.clone(),
-            device: name.clone(),
-            build: name,
-        };
+        let [worker, owner, kernel, device, build] = std::array::from_fn(|_| name.clone());
+        let source = Source { worker, owner, kernel, device, build };
         test.actor.campaign.apply(&done(UnitId { job, unit }, 1, source));
     }
     for number in 0..100 {
