@@ -27,6 +27,7 @@ use super::check::open_for_reading;
 use super::commit_mark::{Lock, read_mark};
 use super::entry::Entry;
 use super::entry_rows::{self, BlockCache};
+use super::job_entries::JobEntries;
 use super::ledger_error::{LedgerError, ReadError};
 use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
 use super::opening::{canonical_path, enable_writes, is_new, prepare};
@@ -320,13 +321,12 @@ impl CampaignFile {
 
     /// Returns the jobs in the order of submission, with their running totals.
     pub fn jobs(&self) -> impl Iterator<Item = JobRecord> {
-        self.state.jobs().map(|job| JobRecord::new(job.submission.clone(), &job.row))
+        self.state.jobs().map(JobEntries::record)
     }
 
     /// Returns a job with its running totals, or `None` if it was never submitted.
     pub fn job(&self, job: &JobHash) -> Option<JobRecord> {
-        let job = self.state.job(job)?;
-        Some(JobRecord::new(job.submission.clone(), &job.row))
+        self.state.job(job).map(JobEntries::record)
     }
 
     /// Returns the running totals of a job, or `None` if it was never submitted.

@@ -178,13 +178,10 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
         })
     };
     let (jobs, entries) = match read() {
-        Ok((state, head)) => (
-            state
-                .jobs()
-                .map(|job| JobOverview::new(JobRecord::new(job.submission.clone(), &job.row)))
-                .collect(),
-            head.entries,
-        ),
+        Ok((state, head)) => {
+            let jobs = state.jobs().map(|job| JobOverview::new(job.record()));
+            (jobs.collect(), head.entries)
+        }
         Err(error) => match ReadError::at(path, "read")(error) {
             LedgerError::Damaged { damage, .. } => {
                 note(damage);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::campaign_file::JobRecord;
 use super::entry::Entry;
 use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
@@ -26,6 +27,11 @@ pub(super) struct JobEntries {
 }
 
 impl JobEntries {
+    /// Returns the current record of the job.
+    pub(super) fn record(&self) -> JobRecord {
+        JobRecord::new(self.submission.clone(), &self.row)
+    }
+
     /// Applies entry number `number`. `result` is the tally of the result that it refers to. The
     /// inverse of each change is added to `undo`.
     ///
