@@ -273,11 +273,6 @@ impl CampaignActor {
         Some(self.jobs.get_mut(job)?.decomposition())
     }
 
-    /// Wakes the calls that wait for work to lease.
-    fn offer(&self) {
-        self.calls.wake_all();
-    }
-
     /// Commits the batch, applies it and answers the waiting callers. Returns whether the commit is
     /// durable.
     fn commit(&mut self, batch: &mut Batch) -> bool {
@@ -285,7 +280,7 @@ impl CampaignActor {
         let written = self.append_and_apply(&entries);
         if !entries.is_empty() {
             // Checks may be due, and units may be open again.
-            self.offer();
+            self.calls.wake_all();
             self.assign_to_arbiter();
         }
         answers.into_iter().for_each(|answer| answer(written));
@@ -320,11 +315,8 @@ impl CampaignActor {
         if entries.is_empty() {
             return Ok(());
         }
-        if self.ledger.is_refused() {
-            return Err(Rejected::Unwritten);
-        }
-        if self.ledger.is_read_only() {
-            // The next tick tries to reopen it.
+        // The next tick tries to reopen a ledger that is read-only.
+        if self.ledger.is_refused() || self.ledger.is_read_only() {
             return Err(Rejected::Unwritten);
         }
         for entry in entries {
@@ -431,7 +423,7 @@ impl CampaignActor {
 
     fn expire_and_finish(&mut self) {
         let events = self.campaign.tick(self.clock.now_ms());
-        self.offer();
+        self.calls.wake_all();
         self.commit_each(events);
     }
 }

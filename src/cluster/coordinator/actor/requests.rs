@@ -1,13 +1,15 @@
 //! The operations that others request of the campaign actor.
 
+use std::sync::Arc;
+
 use super::super::commands::{StateError, SubmitReply, SyncReply, Unavailable, WorkerDetails};
 use super::super::job_info::JobInfo;
 use super::super::now_ms;
-use super::super::plan::{PlanContext, Planned};
+use super::super::plan::PlanContext;
 use super::CampaignActor;
 use crate::board::Problem;
 use crate::cluster::campaign::{CampaignEvent, JobState, SyncRequest, UnitId};
-use crate::decomposition::JobHash;
+use crate::decomposition::{Decomposition, JobHash};
 
 impl CampaignActor {
     /// Takes note that a worker could not count a unit. Ignores a worker to which the unit was
@@ -90,11 +92,10 @@ impl CampaignActor {
 
     pub(in super::super) fn submit(
         &mut self,
-        planned: &Planned,
+        decomposition: &Arc<Decomposition>,
         priority: i32,
         submitter: &str,
     ) -> Result<SubmitReply, Unavailable> {
-        let Planned { decomposition } = planned;
         let (job, units) = (decomposition.job(), decomposition.units());
         if let Some(progress) = self.campaign.progress(&job.hash()) {
             let mut state = progress.state;

@@ -131,7 +131,7 @@ struct LastCall {
     tasks: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct QueueState {
     next: u64,
     tasks: BTreeMap<u64, Task>,
@@ -146,14 +146,7 @@ struct QueueState {
 
 impl QueueState {
     fn new(first: u64) -> Self {
-        Self {
-            next: first,
-            tasks: BTreeMap::new(),
-            workers: HashMap::new(),
-            quarantined: BTreeMap::new(),
-            useless: HashMap::new(),
-            unreadable: BTreeMap::new(),
-        }
+        Self { next: first, ..Self::default() }
     }
 
     fn add(&mut self, job: JobHash, priority: i32, query: TaskQuery) -> u64 {

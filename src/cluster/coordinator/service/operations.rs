@@ -35,7 +35,7 @@ impl Operations for Service {
             tokio::task::spawn_blocking(move || plan::plan(&problem, chosen, context)).await;
         let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
         let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let job = planned.decomposition.job();
+        let job = planned.job();
         let (job, subproblems) = (job.hash(), Subproblems::of(job));
         let (priority, submitter) = (request.priority, caller.name);
         let submitted = self.run(move |actor| actor.submit(&planned, priority, &submitter)).await?;
