@@ -271,18 +271,16 @@ impl Campaign {
         // Half of the worker's share of the remaining units (Hummel, Schonberg and Flynn,
         // "Factoring", 1992).
         let fair = (job.units.open() as f64 * share / 2.0).ceil() as u64;
-        let mut size = usual.min(fair).min(quota).max(1);
-        let range = job.units.lease(size, &avoid)?;
+        let size = usual.min(fair).min(quota).max(1);
+        let mut range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
         {
             job.units.release(range, |_| false);
-            size = smaller.max(1);
-            if size == 1 && !is_idle {
+            if smaller <= 1 && !is_idle {
                 return None;
             }
-            let range = job.units.lease(size, &avoid)?;
-            return Some(self.lease(request, hash, range, false, now_ms));
+            range = job.units.lease(smaller.max(1), &avoid)?;
         }
         Some(self.lease(request, hash, range, false, now_ms))
     }
