@@ -24,7 +24,7 @@ use super::job_info::Jobs;
 use super::ledger_handle::LedgerHandle;
 use super::now_ms;
 use super::observers::Observers;
-use super::options::ActorOptions;
+use super::options::{ActorOptions, ServeError};
 use super::secret::campaign_key;
 use super::timelines::Timelines;
 use super::worker_directory::WorkerDirectory;
@@ -35,7 +35,7 @@ use crate::cluster::ledger::{Entry, LedgerError};
 use crate::cluster::storage::SnapshotFile;
 use crate::decomposition::{Decomposition, JobHash};
 
-pub(super) use start::{RunningActor, StartError, start};
+pub(super) use start::{RunningActor, start};
 
 /// The maximum number of requests that are processed per commit.
 const MOST_AT_ONCE: usize = 1024;
@@ -102,8 +102,8 @@ impl CampaignActor {
         ActorOptions { path, snapshot_every, settings }: ActorOptions,
         observers: Observers,
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
-    ) -> Result<Self, StartError> {
-        let key = campaign_key(&path).map_err(StartError::Random)?;
+    ) -> Result<Self, ServeError> {
+        let key = campaign_key(&path).map_err(ServeError::Random)?;
         let mut actor = Self {
             settings,
             clock: MonotonicClock::start(),
