@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::super::now_ms;
 use super::super::observers::Observers;
+use super::super::{lock, now_ms};
 use super::proof_store::{Goal, ProofRecord, ProofStore};
 use super::remote_solver::{AnswerObserver, AnswerVerdict, CheckPermits};
 use super::task_queue::{Answered, TaskQueue};
@@ -93,11 +93,6 @@ pub(super) struct Proof {
     rechecking: Mutex<()>,
     misbehaviour_hook: MisbehaviourHook,
     pub(super) observers: Observers,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that holds one of these locks can panic half-way through a change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AnswerObserver for Proof {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::clock::MonotonicClock;
+use super::super::lock;
 use crate::cluster::protocol::{
     BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery,
 };
@@ -296,8 +297,7 @@ impl TaskQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        // No code that holds the lock can panic half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`.

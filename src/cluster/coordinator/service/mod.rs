@@ -13,7 +13,7 @@ mod work;
 use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::{Request, Status};
@@ -23,6 +23,7 @@ use super::actor::CampaignActor;
 use super::calls::WaitingCalls;
 use super::commands::{self, ActorHandle, StateError, Unavailable};
 use super::event_log::EventLog;
+use super::lock;
 use super::metrics::Metrics;
 use super::proofs::Proofs;
 use super::write_failures::WriteFailures;
@@ -109,7 +110,7 @@ impl Service {
     }
 
     fn draining(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.shared.draining.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.draining)
     }
 
     /// Sends a request to the campaign actor and waits for its reply.
