@@ -940,13 +940,14 @@ fn an_invalid_entry_is_refused_with_its_whole_batch() {
     }
     let other_text = Entry::new(other_text, at_ms);
     let lasting = |elapsed_s| done_with(a, 2, tally(1), elapsed_s);
-    let duplicate = InvalidEntry::DuplicateUnit { job: a, unit: 0 };
-    let not_done = |unit| InvalidEntry::NotDone { job: a, unit };
-    let no_such_unit = InvalidEntry::NoSuchUnit { job: a, unit: UNITS, units: UNITS };
+    let unit = |unit| UnitId { job: a, unit };
+    let duplicate = InvalidEntry::DuplicateUnit(unit(0));
+    let not_done = |number| InvalidEntry::NotDone(unit(number));
+    let no_such_unit = InvalidEntry::NoSuchUnit { unit: unit(UNITS), units: UNITS };
     let cases = [
         (vec![done(a, 0, 92)], duplicate.clone()),
         (vec![done(a, 0, 93)], duplicate.clone()),
-        (vec![done(a, 3, 1), done(a, 3, 1)], InvalidEntry::DuplicateUnit { job: a, unit: 3 }),
+        (vec![done(a, 3, 1), done(a, 3, 1)], InvalidEntry::DuplicateUnit(unit(3))),
         (vec![poisoned(a, 0)], duplicate),
         (vec![done(b, 0, 1)], InvalidEntry::NoSuchJob(b)),
         (vec![submitted(8)], InvalidEntry::DuplicateJob(a)),
@@ -954,18 +955,18 @@ fn an_invalid_entry_is_refused_with_its_whole_batch() {
         (vec![done(a, UNITS, 1)], no_such_unit.clone()),
         (vec![poisoned(a, UNITS)], no_such_unit.clone()),
         (vec![recount(a, UNITS, 1, true)], no_such_unit),
-        (vec![lasting(f64::NAN)], InvalidEntry::Elapsed { job: a, unit: 2 }),
-        (vec![lasting(-1.0)], InvalidEntry::Elapsed { job: a, unit: 2 }),
+        (vec![lasting(f64::NAN)], InvalidEntry::Elapsed(unit(2))),
+        (vec![lasting(-1.0)], InvalidEntry::Elapsed(unit(2))),
         (vec![recount(a, 2, 1, true)], not_done(2)),
         (vec![voided(a, 2)], not_done(2)),
         (vec![voided(a, 1), voided(a, 1)], not_done(1)),
         (
             vec![recount(a, 0, 93, true)],
-            InvalidEntry::Verdict { job: a, unit: 0, recount: 279, result: 276, agrees: true },
+            InvalidEntry::Verdict { unit: unit(0), recount: 279, result: 276, agrees: true },
         ),
         (
             vec![recount(a, 0, 92, false)],
-            InvalidEntry::Verdict { job: a, unit: 0, recount: 276, result: 276, agrees: false },
+            InvalidEntry::Verdict { unit: unit(0), recount: 276, result: 276, agrees: false },
         ),
         (
             vec![state(a, JobState::Finished)],

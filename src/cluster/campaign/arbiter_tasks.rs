@@ -79,14 +79,7 @@ impl Campaign {
         }
         let (unit, depth) = found.or_else(|| self.next_reserved_for_arbiter(&skip))?;
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
-        let sub_ranges = match depth {
-            Depth::Spot => self.random.sample(
-                &self.key,
-                u32::from(outcome.sub_ranges),
-                self.settings.spot_sub_ranges,
-            ),
-            Depth::Full => SubRangeSet::default(),
-        };
+        let sub_ranges = self.draw_sub_ranges(depth, &outcome);
         Some(ArbiterTask { unit, sub_ranges, dispute: false })
     }
 

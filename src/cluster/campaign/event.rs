@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assignment::SubRangeSet;
 use super::checks::CheckPlan;
+use super::job::Claim;
 use super::signed_result::{ResultKey, ResultSignature};
 use super::unit_result::Source;
 use super::{UnitId, WorkerName};
@@ -189,6 +190,25 @@ impl CampaignEvent {
         let (text, submitter) = (job.to_string(), submitter.to_owned());
         let (job, published) = (job.hash(), oeis::published(job.problem()));
         Self::JobSubmitted { job, text, units, priority, submitter, at_ms, published }
+    }
+
+    /// Creates the event of a recount of a unit, or of some of its sub-ranges. `mirrored` says
+    /// whether the mirror image was counted, as it always is for sub-ranges.
+    pub(super) fn recount(
+        unit: UnitId,
+        claim: Claim,
+        (mirrored, agrees): (bool, bool),
+        (source, signature): (Source, Option<ResultSignature>),
+        elapsed_s: f64,
+    ) -> Self {
+        match claim {
+            Claim::Whole(tally) => {
+                Self::Recount { unit, tally, source, mirrored, agrees, elapsed_s, signature }
+            }
+            Claim::Spot(sub_ranges, sums) => {
+                Self::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s, signature }
+            }
+        }
     }
 
     /// Sets what the encoding of a submission omits: its time in ms, and the published value.

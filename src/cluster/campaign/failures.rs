@@ -46,7 +46,7 @@ impl Campaign {
 
     /// Returns whether a unit is or was leased to a worker under this number.
     pub fn was_leased_to(&self, unit: UnitId, attempt: u64, worker: &str) -> bool {
-        let lease = self.leases.get(attempt).or_else(|| self.ended(attempt));
+        let lease = self.lease_or_ended(attempt);
         lease.is_some_and(|lease| {
             lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit)
         })

@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::assignment::{Assignment, SubRangeSet};
+use super::assignment::Assignment;
 use super::checks::Depth;
 use super::guests::is_guest;
-use super::key::{Grant, Grantee};
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
@@ -219,41 +218,15 @@ impl Campaign {
         copy: bool,
         now_ms: u64,
     ) -> Assignment {
-        let attempt = self.next_attempt();
         // The leases that it already holds come first.
         let of_worker = self.leases.of_worker(&request.worker);
         let before_s: f64 =
             of_worker.filter_map(|(_, l)| self.predicted_s(&request.worker, l.job, l.len())).sum();
         let own_s = self.predicted_s(&request.worker, job, units.end - units.start);
         let predicted_s = own_s.map(|own_s| before_s + own_s);
-        let lease = Lease {
-            worker: request.worker.clone(),
-            owner: self.reputation.owner(&request.worker, &request.owner),
-            job,
-            units: units.clone(),
-            mirrored: false,
-            sub_ranges: SubRangeSet::default(),
-            thirds: None,
-            copy,
-            unstarted: units.end - units.start,
-            granted_ms: now_ms,
-            deadline_ms: now_ms + self.lease_ms(),
-            predicted_s,
-        };
-        self.leases.insert(attempt, lease);
         self.record_holder(request, job, units.clone(), now_ms);
-        let grant =
-            Grant { units: units.clone(), mirrored: false, sub_ranges: SubRangeSet::default() };
-        let grantee = Grantee {
-            attempt,
-            worker: &request.worker,
-            owner: &request.owner,
-            job: &job,
-            thirds: None,
-        };
-        let grant = self.key.seal(&grant, &grantee);
-        let (mirrored, not_kernel, sub_ranges) = (false, None, SubRangeSet::default());
-        Assignment { attempt, job, units, mirrored, not_kernel, sub_ranges, grant }
+        let lease = self.new_lease(request, job, units, now_ms);
+        self.add_lease(request, Lease { copy, predicted_s, ..lease })
     }
 
     /// Grants open units: at most the worker's usual number, fewer near the end of the job, fewer
@@ -298,18 +271,16 @@ impl Campaign {
         // Half of the worker's share of the remaining units (Hummel, Schonberg and Flynn,
         // "Factoring", 1992).
         let fair = (job.units.open() as f64 * share / 2.0).ceil() as u64;
-        let mut size = usual.min(fair).min(quota).max(1);
-        let range = job.units.lease(size, &avoid)?;
+        let size = usual.min(fair).min(quota).max(1);
+        let mut range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
         {
             job.units.release(range, |_| false);
-            size = smaller.max(1);
-            if size == 1 && !is_idle {
+            if smaller <= 1 && !is_idle {
                 return None;
             }
-            let range = job.units.lease(size, &avoid)?;
-            return Some(self.lease(request, hash, range, false, now_ms));
+            range = job.units.lease(smaller.max(1), &avoid)?;
         }
         Some(self.lease(request, hash, range, false, now_ms))
     }

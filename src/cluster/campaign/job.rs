@@ -14,7 +14,7 @@ use super::unit_result::Source;
 use super::units::Units;
 use crate::tally::Tally;
 
-/// A second result that differs from the first.
+/// The result of a recount, which may differ from the first result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Claim {
     /// The tally of the whole unit.

@@ -4,10 +4,12 @@
 use std::ops::Range;
 
 use super::WorkerName;
-use super::assignment::SubRangeSet;
+use super::assignment::{Assignment, SubRangeSet};
 use super::event::CampaignEvent;
+use super::key::{Grant, Grantee};
 use super::reputation::OwnerId;
 use super::state::Campaign;
+use super::sync::SyncRequest;
 use super::units::UnitStatus;
 use crate::decomposition::JobHash;
 
@@ -46,6 +48,12 @@ impl Lease {
     pub(super) fn len(&self) -> u64 {
         self.units.end - self.units.start
     }
+
+    /// Returns the scope that its grant states.
+    pub(super) fn scope(&self) -> Grant {
+        let Self { mirrored, sub_ranges, .. } = *self;
+        Grant { units: self.units.clone(), mirrored, sub_ranges }
+    }
 }
 
 /// Number of ended leases that are remembered: a worker returns a lease and then reports the
@@ -69,9 +77,46 @@ impl Campaign {
         self.drop_lease(attempt);
     }
 
-    /// Returns a lease that ended recently.
-    pub(super) fn ended(&self, attempt: u64) -> Option<&Lease> {
-        self.ended.get(&attempt)
+    /// Creates a lease for the first count of units by the worker of a request.
+    pub(super) fn new_lease(
+        &mut self,
+        request: &SyncRequest,
+        job: JobHash,
+        units: Range<u64>,
+        now_ms: u64,
+    ) -> Lease {
+        Lease {
+            worker: request.worker.clone(),
+            owner: self.reputation.owner(&request.worker, &request.owner),
+            job,
+            mirrored: false,
+            sub_ranges: SubRangeSet::default(),
+            thirds: None,
+            copy: false,
+            unstarted: units.end - units.start,
+            units,
+            granted_ms: now_ms,
+            deadline_ms: now_ms + self.lease_ms(),
+            predicted_s: None,
+        }
+    }
+
+    /// Adds a lease under a new number. Returns it as granted to the worker of the request.
+    pub(super) fn add_lease(&mut self, request: &SyncRequest, lease: Lease) -> Assignment {
+        let attempt = self.next_attempt();
+        let SyncRequest { worker, owner, .. } = request;
+        let Lease { job, thirds, .. } = lease;
+        let grantee = Grantee { attempt, worker, owner, job: &job, thirds };
+        let scope = lease.scope();
+        let grant = self.key.seal(&scope, &grantee);
+        self.leases.insert(attempt, lease);
+        let Grant { units, mirrored, sub_ranges } = scope;
+        Assignment { attempt, job, units, mirrored, not_kernel: None, sub_ranges, grant }
+    }
+
+    /// Returns a lease, also if it has ended recently.
+    pub(super) fn lease_or_ended(&self, attempt: u64) -> Option<&Lease> {
+        self.leases.get(attempt).or_else(|| self.ended.get(&attempt))
     }
 
     /// Ends a lease and opens those of its units that no other lease contains.

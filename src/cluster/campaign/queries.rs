@@ -176,7 +176,7 @@ impl Campaign {
     pub fn held(&self) -> HashMap<&WorkerName, u64> {
         let mut held: HashMap<&WorkerName, u64> = HashMap::new();
         for lease in self.leases.values() {
-            *held.entry(&lease.worker).or_default() += lease.units.end - lease.units.start;
+            *held.entry(&lease.worker).or_default() += lease.len();
         }
         held
     }

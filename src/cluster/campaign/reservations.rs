@@ -7,11 +7,12 @@ use super::assignment::{Assignment, SubRangeSet};
 use super::checks::{Check, Depth, MOST_MISSES};
 use super::guests::is_guest;
 use super::job::Job;
-use super::key::{Draws, Grant, Grantee};
+use super::key::Draws;
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;
 use super::sync::{PER_SCAN, SyncRequest};
+use super::unit_outcome::UnitOutcome;
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
@@ -383,60 +384,37 @@ impl Campaign {
             self.may_be_leased(&request.worker, depth, UnitId { job, unit })
         };
         let (hash, unit) = self.reserved.get(&request.worker)?.iter().copied().find(may)?;
-        let job = self.jobs.get(&hash)?;
-        let outcome = job.units.outcome(unit)?;
-        let sub_ranges = match depth {
-            Depth::Spot => self.random.sample(
-                &self.key,
-                u32::from(outcome.sub_ranges),
-                self.settings.spot_sub_ranges,
-            ),
-            Depth::Full => SubRangeSet::default(),
-        };
-        let attempt = self.next_attempt();
-        let grantee = Grantee {
-            attempt,
-            worker: &request.worker,
-            owner: &request.owner,
-            job: &hash,
-            thirds: Some(outcome.tally.thirds()),
-        };
-        let grant = Grant { units: unit..unit + 1, mirrored: true, sub_ranges };
-        let grant = self.key.seal(&grant, &grantee);
+        let outcome = self.jobs.get(&hash)?.units.outcome(unit)?;
+        let lease = self.new_lease(request, hash, unit..unit + 1, now_ms);
         let lease = Lease {
-            worker: request.worker.clone(),
-            owner: self.reputation.owner(&request.worker, &request.owner),
-            job: hash,
-            units: unit..unit + 1,
             mirrored: true,
-            sub_ranges,
-            thirds: grantee.thirds,
+            sub_ranges: self.draw_sub_ranges(depth, &outcome),
+            thirds: Some(outcome.tally.thirds()),
             copy: true,
-            unstarted: 1,
-            granted_ms: now_ms,
-            deadline_ms: now_ms + self.lease_ms(),
-            predicted_s: None,
+            ..lease
         };
-        self.leases.insert(attempt, lease);
+        let assignment = self.add_lease(request, lease);
         self.reserved.get_mut(&request.worker)?.remove(&(hash, unit));
         // The reservation starts again with the lease.
         let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let check = self.jobs.get_mut(&hash)?.checks.due.get_mut(&unit)?;
-        check.leased = Some(attempt);
+        check.leased = Some(assignment.attempt);
         check.since_ms = now_ms;
         if let Some((_, before_ms)) = check.reservation.replace((request.worker.clone(), until_ms))
         {
             self.reservation_ends.remove(&(before_ms, hash, unit));
         }
         self.reservation_ends.insert((until_ms, hash, unit));
-        Some(Assignment {
-            attempt,
-            job: hash,
-            units: unit..unit + 1,
-            mirrored: true,
-            not_kernel: None,
-            sub_ranges,
-            grant,
-        })
+        Some(assignment)
+    }
+
+    /// Returns the sub-ranges that a check of a unit recounts: none for all of it, or else some
+    /// that are drawn.
+    pub(super) fn draw_sub_ranges(&mut self, depth: Depth, outcome: &UnitOutcome) -> SubRangeSet {
+        let (all, some) = (u32::from(outcome.sub_ranges), self.settings.spot_sub_ranges);
+        match depth {
+            Depth::Spot => self.random.sample(&self.key, all, some),
+            Depth::Full => SubRangeSet::default(),
+        }
     }
 }

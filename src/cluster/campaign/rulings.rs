@@ -36,24 +36,13 @@ impl Campaign {
         let (unit, elapsed_s) = (*unit, *elapsed_s);
         let Some(job) = self.jobs.get(&unit.job) else { return Vec::new() };
         let Some(outcome) = job.units.outcome(unit.unit) else { return Vec::new() };
+        let recount = |claim: Claim, agrees| {
+            CampaignEvent::recount(unit, claim, (true, agrees), (arbiter.clone(), None), elapsed_s)
+        };
         if !sub_ranges.is_empty() {
             let agrees = job.agrees_with(unit.unit, *sub_ranges, sub_sums);
-            let source = arbiter.clone();
-            return match agrees {
-                Some(agrees) => {
-                    let (sub_ranges, sums) = (*sub_ranges, sub_sums.clone());
-                    vec![CampaignEvent::SpotCheck {
-                        unit,
-                        sub_ranges,
-                        sums,
-                        source,
-                        agrees,
-                        elapsed_s,
-                        signature: None,
-                    }]
-                }
-                None => Vec::new(),
-            };
+            let spot_check = |agrees| recount(Claim::Spot(*sub_ranges, sub_sums.clone()), agrees);
+            return agrees.map(spot_check).into_iter().collect();
         }
         let first = self.reputation.source(outcome.source);
         let every = |sums: &[u128]| sums.is_empty() || sub_sums.is_empty() || sums == &sub_sums[..];
@@ -63,32 +52,12 @@ impl Campaign {
         if wrong && !dispute {
             // One count stands against another, so the unit is counted twice before a worker is
             // convicted.
-            let (tally, source, agrees) = (*tally, arbiter.clone(), false);
-            let signature = None;
-            return vec![if differs {
-                let mirrored = true;
-                CampaignEvent::Recount {
-                    unit,
-                    tally,
-                    source,
-                    mirrored,
-                    agrees,
-                    elapsed_s,
-                    signature,
-                }
+            let claim = if differs {
+                Claim::Whole(*tally)
             } else {
-                let sub_ranges = SubRangeSet::first(sub_sums.len());
-                let sums = sub_sums.clone();
-                CampaignEvent::SpotCheck {
-                    unit,
-                    sub_ranges,
-                    sums,
-                    source,
-                    agrees,
-                    elapsed_s,
-                    signature,
-                }
-            }];
+                Claim::Spot(SubRangeSet::first(sub_sums.len()), sub_sums.clone())
+            };
+            return vec![recount(claim, false)];
         }
         let mut convicted: Vec<(&str, String)> = Vec::new();
         let reason = format!("its result for {unit} is wrong");
@@ -109,7 +78,6 @@ impl Campaign {
             }
         }
         let mut events = self.convict(&convicted, true);
-        let (tally, source) = (*tally, arbiter.clone());
         if wrong {
             let voids = |event: &CampaignEvent| match event {
                 CampaignEvent::UnitVoided { unit: voided, .. } => *voided == unit,
@@ -121,23 +89,15 @@ impl Campaign {
             events.push(CampaignEvent::UnitDone {
                 unit,
                 attempt: 0,
-                tally,
-                source,
+                tally: *tally,
+                source: arbiter.clone(),
                 elapsed_s,
                 checks: Some(Default::default()),
                 sub_sums: Vec::new(),
                 signature: None,
             });
         } else {
-            events.push(CampaignEvent::Recount {
-                unit,
-                tally,
-                source,
-                mirrored: true,
-                agrees: true,
-                elapsed_s,
-                signature: None,
-            });
+            events.push(recount(Claim::Whole(*tally), true));
         }
         events
     }

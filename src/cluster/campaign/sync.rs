@@ -1,10 +1,10 @@
 //! The sync of a worker: it reports the leases that it holds and receives those that it is to hold.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::WorkerName;
-use super::assignment::{Assignment, HeldLease, SubRangeSet};
+use super::assignment::{Assignment, HeldLease};
 use super::key::{Grant, Grantee};
 use super::leases::Lease;
 use super::state::Campaign;
@@ -12,7 +12,7 @@ use super::workers::WorkerState;
 use crate::decomposition::JobHash;
 
 /// A worker's sync request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncRequest {
     /// The worker.
     pub worker: WorkerName,
@@ -145,17 +145,8 @@ impl Campaign {
         let entry = self.workers.entry(request.worker.clone());
         let worker = entry.or_insert_with(|| WorkerState {
             boot: request.boot,
-            owner: String::new(),
-            owner_id,
-            address: None,
-            capacity: 0,
-            kernels: Vec::new(),
-            announced: BTreeSet::new(),
-            units_per_s: HashMap::new(),
-            seen_ms: now_ms,
             draining: drained,
-            units_done: 0,
-            lease_units: HashMap::new(),
+            ..WorkerState::default()
         });
         if worker.boot != request.boot {
             worker.draining = false;
@@ -263,20 +254,8 @@ impl Campaign {
         if start >= end || job.units.adopt(start..end) == 0 {
             return None;
         }
-        let lease = Lease {
-            worker: request.worker.clone(),
-            owner: self.reputation.owner(&request.worker, &request.owner),
-            job: *hash,
-            units: start..end,
-            mirrored: false,
-            sub_ranges: SubRangeSet::default(),
-            thirds: None,
-            copy: false,
-            unstarted: (*unstarted).min(end - start),
-            granted_ms: now_ms,
-            deadline_ms: now_ms + self.lease_ms(),
-            predicted_s: None,
-        };
+        let lease = self.new_lease(request, *hash, start..end, now_ms);
+        let lease = Lease { unstarted: (*unstarted).min(end - start), ..lease };
         self.leases.insert(*attempt, lease);
         self.record_holder(request, *hash, start..end, now_ms);
         Some(())

@@ -45,6 +45,10 @@ impl Validation {
     const fn nothing(verdict: ResultVerdict) -> Self {
         Self { verdict, events: Vec::new() }
     }
+
+    fn accepted(event: CampaignEvent) -> Self {
+        Self { verdict: ResultVerdict::Accepted, events: vec![event] }
+    }
 }
 
 /// Far above any unit of a board that is counted: 32! is below 2^118, and a worker makes fewer than
@@ -68,15 +72,11 @@ impl Campaign {
         if self.reputation.is_quarantined(&source.worker, &source.owner) {
             return Validation::nothing(ResultVerdict::Quarantined);
         }
-        let Some(job) = self.jobs.get(&unit.job) else {
+        let job = self.jobs.get(&unit.job).filter(|job| job.state != JobState::Cancelled);
+        let Some((job, status)) = job.and_then(|job| Some((job, job.units.status(unit.unit)?)))
+        else {
             return Validation::nothing(ResultVerdict::StaleJob);
         };
-        let Some(status) = job.units.status(unit.unit) else {
-            return Validation::nothing(ResultVerdict::StaleJob);
-        };
-        if job.state == JobState::Cancelled {
-            return Validation::nothing(ResultVerdict::StaleJob);
-        }
         let outcome = job.units.outcome(unit.unit).filter(|_| status == UnitStatus::Done);
         // Ignore results without a lease, and those of kernels or devices that the worker never
         // named.
@@ -126,20 +126,30 @@ impl Campaign {
         result.signature.filter(|_| self.result_key(&result.source.worker).is_some())
     }
 
+    /// Returns the event of a recount whose result is `claim`. Its mirror image was counted if
+    /// `mirrored`.
+    fn recount(
+        &self,
+        result: &UnitResult,
+        claim: Claim,
+        (mirrored, agrees): (bool, bool),
+    ) -> CampaignEvent {
+        let by = (result.source.clone(), self.signature_of(result));
+        CampaignEvent::recount(result.unit, claim, (mirrored, agrees), by, result.elapsed_s)
+    }
+
     /// Returns the scope of the lease under which a result was counted, if the coordinator granted
     /// it to this worker.
     fn grant_of(&self, result: &UnitResult, outcome: Option<&UnitOutcome>) -> Option<Grant> {
         let UnitResult { unit, attempt, grant, source, .. } = result;
-        let known = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
+        let known = self.lease_or_ended(*attempt);
         let thirds = outcome.map(|outcome| outcome.tally.thirds());
         if let Some(lease) = known {
             let its_own = lease.worker == source.worker && lease.job == unit.job;
             // A recount checks the result that was in force when it was leased.
             let in_force = !lease.mirrored || lease.thirds == thirds;
             if its_own && in_force && lease.units.contains(&unit.unit) {
-                let (units, mirrored, sub_ranges) =
-                    (lease.units.clone(), lease.mirrored, lease.sub_ranges);
-                return Some(Grant { units, mirrored, sub_ranges });
+                return Some(lease.scope());
             }
         }
         // The lease is from an earlier run, or too old to be remembered.
@@ -183,7 +193,7 @@ impl Campaign {
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
         // Bound the time by the age of the lease or the job, since reservations of checks depend on
         // it.
-        let lease = self.leases.get(*attempt).or_else(|| self.ended(*attempt));
+        let lease = self.lease_or_ended(*attempt);
         let submitted_ms = || self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
         let since_ms = lease.map_or_else(submitted_ms, |lease| self.held_since(lease, unit.unit));
         let most_s = CLOCK_TOLERANCE_S + self.ticked_ms.saturating_sub(since_ms) as f64 / 1000.0;
@@ -198,7 +208,7 @@ impl Campaign {
             sub_sums: if checks.has_spot() { sub_sums.clone() } else { Vec::new() },
             signature: self.signature_of(result),
         };
-        Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
+        Validation::accepted(event)
     }
 
     /// Validates a second first result, of an expired lease or of a copy.
@@ -216,40 +226,23 @@ impl Campaign {
         outcome: &UnitOutcome,
         grant: &Grant,
     ) -> Validation {
-        let UnitResult { unit, tally, sub_sums, source, elapsed_s, .. } = result;
+        let UnitResult { unit, tally, sub_sums, source, .. } = result;
         let owner = self.reputation.known_owner(&source.worker, &source.owner);
         if owner == Some(outcome.owner) {
             // The result was another owner's when the recount was leased.
             return Validation::nothing(ResultVerdict::Duplicate);
         }
-        let (unit, elapsed_s, source) = (*unit, *elapsed_s, source.clone());
-        let signature = self.signature_of(result);
         let sub_ranges = result.spots(grant.sub_ranges);
         if !sub_ranges.is_empty() {
-            let sums = sub_sums.clone();
-            return match job.agrees_with(unit.unit, sub_ranges, &sums) {
+            let claim = Claim::Spot(sub_ranges, sub_sums.clone());
+            return match job.agrees_with(unit.unit, sub_ranges, sub_sums) {
                 // The sums are no longer stored, because the unit was confirmed in the meantime.
                 None => Validation::nothing(ResultVerdict::Duplicate),
                 Some(true) if outcome.spots.union(sub_ranges) == outcome.spots => {
                     Validation::nothing(ResultVerdict::Duplicate)
                 }
-                Some(true) => {
-                    let agrees = true;
-                    let event = CampaignEvent::SpotCheck {
-                        unit,
-                        sub_ranges,
-                        sums,
-                        source,
-                        agrees,
-                        elapsed_s,
-                        signature,
-                    };
-                    Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
-                }
-                Some(false) => {
-                    let claim = Claim::Spot(sub_ranges, sums);
-                    self.validate_difference(result, job, outcome, (claim, true))
-                }
+                Some(true) => Validation::accepted(self.recount(result, claim, (true, true))),
+                Some(false) => self.validate_difference(result, job, outcome, (claim, true)),
             };
         }
         if outcome.tally.thirds() != tally.thirds() {
@@ -259,16 +252,7 @@ impl Campaign {
         if outcome.checker.is_some() || job.disputes.contains_key(&unit.unit) {
             return Validation::nothing(ResultVerdict::Duplicate);
         }
-        let event = CampaignEvent::Recount {
-            unit,
-            tally: *tally,
-            source,
-            mirrored: true,
-            agrees: true,
-            elapsed_s,
-            signature,
-        };
-        Validation { verdict: ResultVerdict::Accepted, events: vec![event] }
+        Validation::accepted(self.recount(result, Claim::Whole(*tally), (true, true)))
     }
 
     /// Validates a result that differs from the recorded one. `mirrored` is true if it is of the
@@ -280,7 +264,7 @@ impl Campaign {
         outcome: &UnitOutcome,
         (claim, mirrored): (Claim, bool),
     ) -> Validation {
-        let UnitResult { unit, tally, source, elapsed_s, .. } = result;
+        let UnitResult { unit, source, .. } = result;
         let first = self.reputation.source(outcome.source);
         if first.worker == source.worker {
             let reason = format!("it reported two different results for {unit}");
@@ -302,28 +286,7 @@ impl Campaign {
         if full || job.disputes.contains_key(&unit.unit) {
             return Validation::nothing(ResultVerdict::Conflict);
         }
-        let (unit, source, elapsed_s, agrees) = (*unit, source.clone(), *elapsed_s, false);
-        let signature = self.signature_of(result);
-        let event = match claim {
-            Claim::Whole(_) => CampaignEvent::Recount {
-                unit,
-                tally: *tally,
-                source,
-                mirrored,
-                agrees,
-                elapsed_s,
-                signature,
-            },
-            Claim::Spot(sub_ranges, sums) => CampaignEvent::SpotCheck {
-                unit,
-                sub_ranges,
-                sums,
-                source,
-                agrees,
-                elapsed_s,
-                signature,
-            },
-        };
+        let event = self.recount(result, claim, (mirrored, false));
         // The job is not finished until the arbiter has decided.
         let again =
             is_over.then_some(CampaignEvent::JobState { job: unit.job, state: JobState::Running });

@@ -11,7 +11,7 @@ use super::state::Campaign;
 use crate::decomposition::JobHash;
 
 /// The coordinator's view of a worker; volatile.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerState {
     /// Identifier of the worker's start; changes when it restarts.
     pub boot: u64,
@@ -158,15 +158,9 @@ mod tests {
             for number in 0..count {
                 let request = SyncRequest {
                     worker: format!("w{number}"),
-                    owner: String::new(),
-                    address: None,
                     boot: 1,
                     capacity: 1,
-                    kernels: Vec::new(),
-                    devices: Vec::new(),
-                    units_per_s: Vec::new(),
-                    held: Vec::new(),
-                    draining: false,
+                    ..SyncRequest::default()
                 };
                 next_ms = campaign.sync(&request, now_ms).next_sync_ms;
             }

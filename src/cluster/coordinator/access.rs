@@ -103,22 +103,18 @@ impl Access {
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
-        if let Some(InProcessWorker { name, owner, .. }) =
-            request.extensions().get::<InProcessWorker>()
-        {
-            let (name, owner, role) = (name.clone(), owner.clone(), Role::Worker);
+        let extensions = request.extensions();
+        let worker =
+            extensions.get::<InProcessWorker>().map(|InProcessWorker { name, owner, .. }| {
+                (Caller { name: name.clone(), owner: owner.clone() }, Role::Worker)
+            });
+        let user = extensions
+            .get::<InProcessCaller>()
+            .map(|InProcessCaller { name, role }| (Caller::self_owned(name.to_string()), *role));
+        if let Some((caller, role)) = worker.or(user) {
             let forbidden = AccessError::Forbidden { role, action };
             return match role.may(action) {
-                true => self.check_quota(Caller { name, owner }),
-                false => Err(Status::permission_denied(forbidden.to_string())),
-            };
-        }
-        if let Some(InProcessCaller { name, role }) = request.extensions().get::<InProcessCaller>()
-        {
-            let (name, role) = (name.to_string(), *role);
-            let forbidden = AccessError::Forbidden { role, action };
-            return match role.may(action) {
-                true => self.check_quota(Caller::self_owned(name)),
+                true => self.check_quota(caller),
                 false => Err(Status::permission_denied(forbidden.to_string())),
             };
         }

@@ -24,7 +24,7 @@ use super::job_info::Jobs;
 use super::ledger_handle::LedgerHandle;
 use super::now_ms;
 use super::observers::Observers;
-use super::options::ActorOptions;
+use super::options::{ActorOptions, ServeError};
 use super::secret::campaign_key;
 use super::timelines::Timelines;
 use super::worker_directory::WorkerDirectory;
@@ -35,7 +35,7 @@ use crate::cluster::ledger::{Entry, LedgerError};
 use crate::cluster::storage::SnapshotFile;
 use crate::decomposition::{Decomposition, JobHash};
 
-pub(super) use start::{RunningActor, StartError, start};
+pub(super) use start::{RunningActor, start};
 
 /// The maximum number of requests that are processed per commit.
 const MOST_AT_ONCE: usize = 1024;
@@ -102,8 +102,8 @@ impl CampaignActor {
         ActorOptions { path, snapshot_every, settings }: ActorOptions,
         observers: Observers,
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
-    ) -> Result<Self, StartError> {
-        let key = campaign_key(&path).map_err(StartError::Random)?;
+    ) -> Result<Self, ServeError> {
+        let key = campaign_key(&path).map_err(ServeError::Random)?;
         let mut actor = Self {
             settings,
             clock: MonotonicClock::start(),
@@ -183,6 +183,7 @@ impl CampaignActor {
     fn work(&mut self, mut requests: mpsc::Receiver<Request>) {
         while let Some(first) = requests.blocking_recv() {
             let mut batch = Batch::default();
+            // The operations to run; `None` is a stop.
             let mut later = Vec::new();
             let mut next = Some(first);
             let mut taken = 0;
@@ -190,17 +191,16 @@ impl CampaignActor {
             while let Some(request) = next {
                 match request {
                     Request::Complete(results, reply) => self.complete(results, reply, &mut batch),
-                    other => later.push(other),
+                    Request::Run(operation) => later.push(Some(operation)),
+                    Request::Stop => later.push(None),
                 }
                 taken += 1;
                 next = if taken < MOST_AT_ONCE { requests.try_recv().ok() } else { None };
             }
             self.commit(&mut batch);
-            for request in later {
-                if matches!(request, Request::Stop) {
-                    return self.stop();
-                }
-                self.handle(request);
+            for operation in later {
+                let Some(operation) = operation else { return self.stop() };
+                operation(self);
             }
             // Conclude at once, so that callers need not wait for the next tick.
             let concluded = self.campaign.conclude();
@@ -273,11 +273,6 @@ impl CampaignActor {
         Some(self.jobs.get_mut(job)?.decomposition())
     }
 
-    /// Wakes the calls that wait for work to lease.
-    fn offer(&self) {
-        self.calls.wake_all();
-    }
-
     /// Commits the batch, applies it and answers the waiting callers. Returns whether the commit is
     /// durable.
     fn commit(&mut self, batch: &mut Batch) -> bool {
@@ -285,7 +280,7 @@ impl CampaignActor {
         let written = self.append_and_apply(&entries);
         if !entries.is_empty() {
             // Checks may be due, and units may be open again.
-            self.offer();
+            self.calls.wake_all();
             self.assign_to_arbiter();
         }
         answers.into_iter().for_each(|answer| answer(written));
@@ -320,11 +315,8 @@ impl CampaignActor {
         if entries.is_empty() {
             return Ok(());
         }
-        if self.ledger.is_refused() {
-            return Err(Rejected::Unwritten);
-        }
-        if self.ledger.is_read_only() {
-            // The next tick tries to reopen it.
+        // The next tick tries to reopen a ledger that is read-only.
+        if self.ledger.is_refused() || self.ledger.is_read_only() {
             return Err(Rejected::Unwritten);
         }
         for entry in entries {
@@ -408,7 +400,7 @@ impl CampaignActor {
         }
     }
 
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.retry_writing();
         if self.snapshot_every > 0 {
             self.write_snapshot(self.snapshot_every);
@@ -431,7 +423,7 @@ impl CampaignActor {
 
     fn expire_and_finish(&mut self) {
         let events = self.campaign.tick(self.clock.now_ms());
-        self.offer();
+        self.calls.wake_all();
         self.commit_each(events);
     }
 }

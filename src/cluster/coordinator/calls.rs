@@ -2,9 +2,11 @@
 //! waits until a check is reserved for its worker.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
+
+use super::lock;
 
 /// The pending calls of workers.
 #[derive(Debug, Default)]
@@ -16,10 +18,6 @@ pub(super) struct WaitingCalls {
 }
 
 impl WaitingCalls {
-    fn of_workers(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
-        self.of_workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Wakes all calls that wait for work to lease.
     pub(super) fn wake_all(&self) {
         self.work.send_modify(|changes| *changes += 1);
@@ -32,13 +30,13 @@ impl WaitingCalls {
 
     /// Registers a call of a worker. Each [`wake`](Self::wake) from now on wakes it.
     pub(super) fn register(self: &Arc<Self>, worker: &str) -> Registered {
-        let changes = self.of_workers().entry(worker.to_owned()).or_default().subscribe();
+        let changes = lock(&self.of_workers).entry(worker.to_owned()).or_default().subscribe();
         Registered { calls: Arc::clone(self), worker: worker.to_owned(), changes: Some(changes) }
     }
 
     /// Wakes the pending calls of a worker.
     pub(super) fn wake(&self, worker: &str) {
-        if let Some(changes) = self.of_workers().get(worker) {
+        if let Some(changes) = lock(&self.of_workers).get(worker) {
             changes.send_replace(());
         }
     }
@@ -66,7 +64,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let mut workers = self.calls.of_workers();
+        let mut workers = lock(&self.calls.of_workers);
         // Under the lock, so that the last receiver sees a count of zero.
         self.changes = None;
         if workers.get(&self.worker).is_some_and(|changes| changes.receiver_count() == 0) {
@@ -98,6 +96,6 @@ mod tests {
         drop(one);
         again.woken().await;
         drop((again, other));
-        assert!(calls.of_workers().is_empty());
+        assert!(lock(&calls.of_workers).is_empty());
     }
 }

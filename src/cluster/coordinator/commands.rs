@@ -2,13 +2,8 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::arbiter;
-use super::plan::{PlanContext, Planned};
-use crate::board::Problem;
-use crate::cluster::campaign::{
-    JobState, ResultKey, ResultVerdict, SyncRequest, SyncResponse, UnitId, UnitResult,
-};
-use crate::cluster::ledger::{CheckReport, LedgerError};
+use super::actor::CampaignActor;
+use crate::cluster::campaign::{JobState, ResultKey, ResultVerdict, SyncResponse, UnitResult};
 use crate::cluster::protocol::v1;
 use crate::decomposition::{Job, JobHash};
 
@@ -82,71 +77,23 @@ pub(super) struct SubmitReply {
 /// The channel of a reply.
 pub(super) type ReplySender<T> = oneshot::Sender<T>;
 
+/// An operation of the campaign actor, which runs on its thread.
+pub(super) type Operation = Box<dyn FnOnce(&mut CampaignActor) + Send>;
+
 /// A request to the campaign actor.
-#[derive(Debug)]
 pub(super) enum Request {
+    /// Delivers results, which are validated before the operations of the same batch run.
     Complete(Vec<UnitResult>, ReplySender<Result<Vec<ResultVerdict>, Unavailable>>),
-    Sync(SyncRequest, WorkerDetails, ReplySender<SyncReply>),
-    Fail {
-        unit: UnitId,
-        attempt: u64,
-        worker: String,
-        reason: String,
-        unsuited: bool,
-        reply: ReplySender<Result<(), Unavailable>>,
-    },
-    /// Asks whether a check of sub-ranges is reserved for a worker.
-    HasReservedCheck(String, ReplySender<bool>),
-    /// Asks for the state of the campaign on which the plan of a problem depends.
-    PlanContext(Problem, ReplySender<PlanContext>),
-    Submit {
-        planned: Planned,
-        priority: i32,
-        submitter: String,
-        reply: ReplySender<Result<SubmitReply, Unavailable>>,
-    },
-    SetState {
-        job: String,
-        state: JobState,
-        /// The name of the person who requested the change.
-        by: String,
-        reply: ReplySender<Result<(JobHash, JobState), StateError>>,
-    },
-    Drain {
-        worker: String,
-        by: String,
-        reply: ReplySender<Result<bool, Unavailable>>,
-    },
-    /// Reports that a worker gave a wrong answer.
-    ReportMisbehaviour {
-        worker: String,
-        reason: String,
-    },
-    Release {
-        worker: String,
-        by: String,
-        reply: ReplySender<Result<bool, Unavailable>>,
-    },
-    Status(String, ReplySender<v1::StatusResponse>),
-    /// Asks for the map of a job; without cells if the caller has this version.
-    UnitMap {
-        job: String,
-        version: u64,
-        reply: ReplySender<Result<v1::UnitMapResponse, StateError>>,
-    },
-    /// Asks for the progress of a job after a time, in ms since 1970.
-    History {
-        job: String,
-        after_ms: u64,
-        reply: ReplySender<Result<v1::HistoryResponse, StateError>>,
-    },
-    Workers(ReplySender<v1::WorkersResponse>),
-    Ruling(arbiter::ArbiterAnswer),
-    /// Reports the check of the whole ledger after a start from a snapshot.
-    LedgerChecked(Result<CheckReport, LedgerError>),
-    Tick,
+    Run(Operation),
     /// Asks the actor to process the requests before this one and to end.
     Stop,
+}
+
+impl Request {
+    /// Creates the request to run an operation.
+    pub(super) fn run(operation: impl FnOnce(&mut CampaignActor) + Send + 'static) -> Self {
+        Self::Run(Box::new(operation))
+    }
 }
 
 /// A handle to the campaign actor.

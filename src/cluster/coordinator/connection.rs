@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tonic::transport::server::Connected;
 
+use super::lock;
 use crate::cluster::net::{Accepted, Identity};
 
 /// The length of the HTTP/2 connection preface (RFC 9113, section 3.4).
@@ -45,11 +46,11 @@ struct Expiry {
 
 impl Expiry {
     fn at(&self) -> Instant {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.at)
     }
 
     fn extend(&self) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = lock(&self.at);
         *at = (*at).max(Instant::now() + self.after_call);
     }
 }

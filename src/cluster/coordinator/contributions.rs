@@ -180,30 +180,16 @@ fn largest(mut owners: Vec<v1::Contribution>) -> Vec<v1::Contribution> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::actor::tests;
     use super::*;
-    use crate::tally::Tally;
 
     const DAY_MS: u64 = 86_400_000;
     const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
+    /// Returns the result of a unit, which took half a second.
     fn done(unit: u64, owner: &str, worker: &str) -> CampaignEvent {
-        let source = Source {
-            worker: worker.into(),
-            owner: owner.into(),
-            kernel: "avx2".into(),
-            device: "cpu".into(),
-            build: "0.1.0".into(),
-        };
-        CampaignEvent::UnitDone {
-            unit: UnitId { job: JOB, unit },
-            attempt: 1,
-            tally: Tally::default(),
-            source,
-            elapsed_s: 2.0,
-            checks: None,
-            sub_sums: Vec::new(),
-            signature: None,
-        }
+        let source = Source { owner: owner.into(), ..tests::source(worker) };
+        tests::done(UnitId { job: JOB, unit }, 1, source)
     }
 
     fn of_week(contributions: &Contributions, day: u64) -> Vec<(String, u64, u64, f64)> {
@@ -225,7 +211,7 @@ mod tests {
             all.record(&done(unit, owner, worker), day * DAY_MS);
         }
         let row = |owner: &str, workers, units: u64| {
-            (owner.to_owned(), workers, units, 2.0 * units as f64)
+            (owner.to_owned(), workers, units, 0.5 * units as f64)
         };
         let rest = [row("ben", 1, 1), row("lone", 1, 1)];
         assert_eq!(of_week(&all, 104), [vec![row("anna", 2, 3)], rest.to_vec()].concat());

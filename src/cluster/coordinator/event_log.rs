@@ -1,13 +1,13 @@
 //! The event log for operators: the latest events, each with a number.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::job_info::Jobs;
-use super::now_ms;
+use super::{lock, now_ms};
 use crate::cluster::campaign::{Campaign, CampaignEvent, JobState};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
@@ -182,7 +182,7 @@ impl EventLog {
         // Text from a worker must not add lines to the log.
         let text =
             text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.events);
         let number = events.next;
         events.next += 1;
         if events.latest.len() == MOST_EVENTS {
@@ -201,7 +201,7 @@ impl EventLog {
 
     /// Returns the events with a number above `after`, in order.
     pub(super) fn after(&self, after: u64) -> Vec<v1::Event> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = lock(&self.events);
         let first = events.latest.partition_point(|event| event.number <= after);
         events.latest.range(first..).cloned().collect()
     }

@@ -169,16 +169,12 @@ impl LedgerHandle {
     /// Returns whether a file beside the ledger can be created and can hold as much data as opening
     /// a ledger writes.
     pub(super) fn can_write_beside(&self) -> bool {
-        can_write_beside(&self.path)
+        let probe = self.path.with_extension("probe");
+        let written = std::fs::File::create(&probe).and_then(|mut file| {
+            file.write_all(&[0; 128 << 10])?;
+            file.sync_all()
+        });
+        let _ = std::fs::remove_file(&probe);
+        written.is_ok()
     }
-}
-
-fn can_write_beside(path: &Path) -> bool {
-    let probe = path.with_extension("probe");
-    let written = std::fs::File::create(&probe).and_then(|mut file| {
-        file.write_all(&[0; 128 << 10])?;
-        file.sync_all()
-    });
-    let _ = std::fs::remove_file(&probe);
-    written.is_ok()
 }

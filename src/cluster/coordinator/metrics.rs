@@ -9,9 +9,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
-use crate::cluster::campaign::{Campaign, JobState, ResultVerdict};
+use crate::cluster::campaign::{Campaign, JobProgress, JobState, ResultVerdict};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabel {
@@ -38,6 +38,39 @@ struct CallLabel {
 type PerJob = Family<JobLabel, Gauge>;
 type PerWorker = Family<WorkerLabel, Gauge>;
 
+/// A gauge of each job: its name, its description and its value.
+type JobGauge = (&'static str, &'static str, fn(&JobProgress) -> u64);
+
+const JOB_GAUGES: [JobGauge; 11] = [
+    ("job_units", "Units of the job", |job| job.units),
+    ("job_units_done", "Units counted", |job| job.done),
+    (
+        "job_units_verified",
+        "Units that another owner or the coordinator recounted in full and confirmed",
+        |job| job.checked,
+    ),
+    (
+        "job_units_audited",
+        "Units that the coordinator itself recounted in full and confirmed",
+        |job| job.audited,
+    ),
+    (
+        "job_units_spot_checked",
+        "Units of which another owner or the coordinator recounted a part and confirmed it",
+        |job| job.spot_checked,
+    ),
+    ("job_units_poisoned", "Units set aside", |job| job.poisoned),
+    ("job_units_open", "Units that are not leased, counted or set aside", |job| job.open),
+    ("job_disputes", "Units with two different results", |job| job.disputes),
+    ("job_recounts_due", "Recounts that are pending", |job| job.checks_due),
+    ("job_running", "1 while the job is being counted", |job| {
+        u64::from(job.state == JobState::Running)
+    }),
+    ("job_disputed", "1 while the total of the job is disputed", |job| {
+        u64::from(job.state == JobState::Disputed)
+    }),
+];
+
 /// The metrics of a coordinator.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -50,103 +83,63 @@ pub(super) struct Metrics {
     ledger_ok: Gauge,
     workers: Gauge,
     quarantined: Gauge,
-    units: PerJob,
-    units_done: PerJob,
-    units_verified: PerJob,
-    units_poisoned: PerJob,
-    units_open: PerJob,
-    disputes: PerJob,
-    recounts_due: PerJob,
-    running: PerJob,
-    disputed: PerJob,
-    units_audited: PerJob,
-    units_spot_checked: PerJob,
+    /// In the order of [`JOB_GAUGES`].
+    jobs: [PerJob; JOB_GAUGES.len()],
     units_per_s: Family<WorkerLabel, Gauge<f64, AtomicU64>>,
     worker_units: PerWorker,
     worker_held: PerWorker,
     worker_seen: PerWorker,
 }
 
+/// Creates a metric and registers it.
+fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Creates a histogram of times and registers it.
+fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> Histogram {
+    let seconds = Histogram::new(exponential_buckets(0.0001, 2.0, 18));
+    registry.register_with_unit(name, help, Unit::Seconds, seconds.clone());
+    seconds
+}
+
 impl Metrics {
     pub(super) fn new() -> Self {
-        let seconds = || Histogram::new(exponential_buckets(0.0001, 2.0, 18));
-        let mut metrics = Self {
-            registry: Registry::with_prefix("nqueens"),
-            results: Family::default(),
-            calls: Family::default(),
-            entries: Counter::default(),
-            append_s: seconds(),
-            sync_s: seconds(),
-            ledger_ok: Gauge::default(),
-            workers: Gauge::default(),
-            quarantined: Gauge::default(),
-            units: PerJob::default(),
-            units_done: PerJob::default(),
-            units_verified: PerJob::default(),
-            units_poisoned: PerJob::default(),
-            units_open: PerJob::default(),
-            disputes: PerJob::default(),
-            recounts_due: PerJob::default(),
-            running: PerJob::default(),
-            disputed: PerJob::default(),
-            units_audited: PerJob::default(),
-            units_spot_checked: PerJob::default(),
-            units_per_s: Family::default(),
-            worker_units: PerWorker::default(),
-            worker_held: PerWorker::default(),
-            worker_seen: PerWorker::default(),
+        let mut registry = Registry::with_prefix("nqueens");
+        let r = &mut registry;
+        // The text has the metrics in this order.
+        let metrics = Self {
+            results: register(r, "results", "Results reported by workers, by verdict"),
+            calls: register(r, "calls", "Calls, by name and gRPC code"),
+            entries: register(r, "ledger_entries", "Entries written to the ledger"),
+            append_s: register_seconds(r, "ledger_append", "Time until a batch was durable"),
+            sync_s: register_seconds(r, "sync", "Time until a worker's sync was answered"),
+            ledger_ok: register(r, "ledger_ok", "1 while the ledger can be written"),
+            workers: register(r, "workers", "Workers that synced within the lifetime of a lease"),
+            quarantined: register(r, "workers_quarantined", "Workers in quarantine"),
+            jobs: JOB_GAUGES.map(|(name, help, _)| register(r, name, help)),
+            units_per_s: register(
+                r,
+                "worker_units_per_second",
+                "Units per second as measured by the worker, over all jobs",
+            ),
+            worker_units: register(
+                r,
+                "worker_units_done",
+                "Units counted since the coordinator started",
+            ),
+            worker_held: register(r, "worker_units_held", "Units in the worker's leases"),
+            worker_seen: register(
+                r,
+                "worker_seen",
+                "Time of the last sync of the worker, in seconds since 1970",
+            ),
+            registry,
         };
         metrics.ledger_ok.set(1);
-        metrics.register();
         metrics
-    }
-
-    fn register(&mut self) {
-        let r = &mut self.registry;
-        r.register("results", "Results reported by workers, by verdict", self.results.clone());
-        r.register("calls", "Calls, by name and gRPC code", self.calls.clone());
-        r.register("ledger_entries", "Entries written to the ledger", self.entries.clone());
-        let (name, help) = ("ledger_append", "Time until a batch was durable");
-        r.register_with_unit(name, help, Unit::Seconds, self.append_s.clone());
-        let (name, help) = ("sync", "Time until a worker's sync was answered");
-        r.register_with_unit(name, help, Unit::Seconds, self.sync_s.clone());
-        r.register("ledger_ok", "1 while the ledger can be written", self.ledger_ok.clone());
-        r.register(
-            "workers",
-            "Workers that synced within the lifetime of a lease",
-            self.workers.clone(),
-        );
-        r.register("workers_quarantined", "Workers in quarantine", self.quarantined.clone());
-        r.register("job_units", "Units of the job", self.units.clone());
-        r.register("job_units_done", "Units counted", self.units_done.clone());
-        let help = "Units that another owner or the coordinator recounted in full and confirmed";
-        r.register("job_units_verified", help, self.units_verified.clone());
-        let help = "Units that the coordinator itself recounted in full and confirmed";
-        r.register("job_units_audited", help, self.units_audited.clone());
-        let help =
-            "Units of which another owner or the coordinator recounted a part and confirmed it";
-        r.register("job_units_spot_checked", help, self.units_spot_checked.clone());
-        r.register("job_units_poisoned", "Units set aside", self.units_poisoned.clone());
-        r.register(
-            "job_units_open",
-            "Units that are not leased, counted or set aside",
-            self.units_open.clone(),
-        );
-        r.register("job_disputes", "Units with two different results", self.disputes.clone());
-        r.register("job_recounts_due", "Recounts that are pending", self.recounts_due.clone());
-        r.register("job_running", "1 while the job is being counted", self.running.clone());
-        let help = "1 while the total of the job is disputed";
-        r.register("job_disputed", help, self.disputed.clone());
-        let help = "Units per second as measured by the worker, over all jobs";
-        r.register("worker_units_per_second", help, self.units_per_s.clone());
-        r.register(
-            "worker_units_done",
-            "Units counted since the coordinator started",
-            self.worker_units.clone(),
-        );
-        r.register("worker_units_held", "Units in the worker's leases", self.worker_held.clone());
-        let help = "Time of the last sync of the worker, in seconds since 1970";
-        r.register("worker_seen", help, self.worker_seen.clone());
     }
 
     /// Counts a validated result, once it is durable.
@@ -186,20 +179,9 @@ impl Metrics {
         for hash in campaign.jobs() {
             let Some(progress) = campaign.progress(&hash) else { continue };
             let label = JobLabel { job: hash.to_string() };
-            let set = |family: &PerJob, value| {
-                family.get_or_create(&label).set(whole(value));
-            };
-            set(&self.units, progress.units);
-            set(&self.units_done, progress.done);
-            set(&self.units_verified, progress.checked);
-            set(&self.units_poisoned, progress.poisoned);
-            set(&self.units_open, progress.open);
-            set(&self.disputes, progress.disputes);
-            set(&self.recounts_due, progress.checks_due);
-            set(&self.units_audited, progress.audited);
-            set(&self.units_spot_checked, progress.spot_checked);
-            set(&self.running, u64::from(progress.state == JobState::Running));
-            set(&self.disputed, u64::from(progress.state == JobState::Disputed));
+            for (gauges, (_, _, value)) in self.jobs.iter().zip(JOB_GAUGES) {
+                gauges.get_or_create(&label).set(whole(value(&progress)));
+            }
         }
         let held = campaign.held();
         let mut recent = 0;

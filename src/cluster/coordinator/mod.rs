@@ -54,6 +54,7 @@ pub use options::{BoundAddress, CoordinatorOptions, InProcessService, SNAPSHOT_E
 pub use serve::serve;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns the path of the ledger in the data directory of a coordinator.
 pub fn ledger_file(data: &Path) -> PathBuf {
@@ -68,4 +69,9 @@ pub fn authority_folder(data: &Path) -> PathBuf {
 /// Returns the path of the operator's credentials in the data directory of a coordinator.
 pub fn operator_folder(data: &Path) -> PathBuf {
     data.join("operator")
+}
+
+/// Locks a mutex. No code that holds a lock of the coordinator can panic half-way through a change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

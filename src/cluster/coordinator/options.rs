@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use tonic::service::Routes;
 
-use super::actor::StartError;
 use super::notifier::Notify;
 use crate::cluster::auth::{Authority, AuthorityError, CredentialsError, ServerIdentity};
 use crate::cluster::campaign::{CampaignKey, Settings};
@@ -131,14 +130,4 @@ pub enum ServeError {
     /// The gRPC server failed.
     #[error("the coordinator cannot serve: {0}")]
     Transport(#[from] tonic::transport::Error),
-}
-
-impl From<StartError> for ServeError {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Ledger(error) => Self::Ledger(error),
-            StartError::Thread(error) => Self::Thread(error),
-            StartError::Random(error) => Self::Random(error),
-        }
-    }
 }

@@ -6,12 +6,6 @@ use crate::board::Problem;
 use crate::decomposition::{Decomposition, Job, JobError, Subproblems};
 use crate::engine::{fastest_subproblems, plan_for_campaign};
 
-/// A job that can be submitted.
-#[derive(Clone, Debug)]
-pub(super) struct Planned {
-    pub(super) decomposition: Arc<Decomposition>,
-}
-
 /// The state of the campaign on which the plan of a problem depends.
 #[derive(Clone, Debug)]
 pub(super) struct PlanContext {
@@ -27,14 +21,14 @@ pub(super) fn plan(
     problem: &Problem,
     subproblems: Option<Subproblems>,
     context: PlanContext,
-) -> Result<Planned, JobError> {
+) -> Result<Arc<Decomposition>, JobError> {
     let subproblems = match (subproblems, context) {
         (Some(chosen), _) => chosen,
         (None, PlanContext { known: Some(job), .. }) => {
-            return Ok(Planned { decomposition: Arc::new(Decomposition::new(job)) });
+            return Ok(Arc::new(Decomposition::new(job)));
         }
         (None, PlanContext { has_gpu: true, .. }) => Subproblems::Prefixes,
         (None, _) => fastest_subproblems(problem),
     };
-    Ok(Planned { decomposition: Arc::new(plan_for_campaign(problem, subproblems)?) })
+    Ok(Arc::new(plan_for_campaign(problem, subproblems)?))
 }

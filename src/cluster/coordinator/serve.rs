@@ -19,7 +19,7 @@ use tonic::transport::server::Router;
 use tonic_health::pb::health_server::{Health, HealthServer};
 
 use super::access::Access;
-use super::actor::{self, RunningActor};
+use super::actor::{self, CampaignActor, RunningActor};
 use super::address::AddressFile;
 use super::call_metrics::with_call_metrics;
 use super::commands::{ActorHandle, Request};
@@ -231,7 +231,8 @@ async fn open_proofs(
     let data = data.to_owned();
     let misbehaviour_hook = move |worker: &str, reason: &str| {
         let (worker, reason) = (worker.to_owned(), reason.to_owned());
-        let _ = actor.blocking_send(Request::ReportMisbehaviour { worker, reason });
+        let report = move |actor: &mut CampaignActor| actor.report_misbehaviour(&worker, &reason);
+        let _ = actor.blocking_send(Request::run(report));
     };
     let open = move || Proofs::open(&data, Arc::new(misbehaviour_hook), observers);
     let opened = tokio::task::spawn_blocking(open).await;
@@ -293,7 +294,7 @@ async fn tick(actor: ActorHandle) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        if actor.send(Request::Tick).await.is_err() {
+        if actor.send(Request::run(CampaignActor::tick)).await.is_err() {
             return;
         }
     }

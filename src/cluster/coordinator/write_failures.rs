@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use super::lock;
 
 /// The files that cannot be written, and the reasons. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteFailures(Arc<Mutex<BTreeMap<&'static str, String>>>);
 
 impl WriteFailures {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records whether `what` could be written. Logs only changes.
     pub(super) fn record(&self, what: &'static str, written: Result<(), impl Display>) {
-        let mut all = self.all();
+        let mut all = lock(&self.0);
         match written {
             Ok(()) => {
                 if all.remove(what).is_some() {
@@ -34,13 +32,13 @@ impl WriteFailures {
 
     /// Returns whether any file cannot be written.
     pub(super) fn has_any(&self) -> bool {
-        !self.all().is_empty()
+        !lock(&self.0).is_empty()
     }
 
     /// Joins the problem of the ledger with the problems of these files. Returns an empty text if
     /// there are no problems.
     pub(super) fn append_to(&self, ledger: String) -> String {
-        let all = self.all();
+        let all = lock(&self.0);
         let each = std::iter::once(&ledger).chain(all.values()).filter(|text| !text.is_empty());
         each.map(String::as_str).collect::<Vec<_>>().join("; ")
     }

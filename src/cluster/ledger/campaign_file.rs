@@ -27,6 +27,7 @@ use super::check::open_for_reading;
 use super::commit_mark::{Lock, read_mark};
 use super::entry::Entry;
 use super::entry_rows::{self, BlockCache};
+use super::job_entries::JobEntries;
 use super::ledger_error::{LedgerError, ReadError};
 use super::ledger_state::{JobRow, JobSubmission, JobTotals, LedgerState, Undo};
 use super::opening::{canonical_path, enable_writes, is_new, prepare};
@@ -100,13 +101,9 @@ impl CampaignFile {
     }
 
     fn open_after(path: &Path, snapshot: Option<&Arc<SnapshotFile>>) -> Result<Self, LedgerError> {
-        let io = |source| LedgerError::Io {
-            path: path.to_owned(),
-            action: "opened for writing",
-            source,
-        };
+        let io = LedgerError::io(path, "opened for writing");
         let at = ReadError::at(path, "opened for writing");
-        let place = canonical_path(path).map_err(io)?;
+        let place = canonical_path(path).map_err(&io)?;
         if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
             return Err(io(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -114,13 +111,13 @@ impl CampaignFile {
             )));
         }
         let mut lock =
-            Lock::take(&place).map_err(io)?.ok_or_else(|| LedgerError::InUse(path.to_owned()))?;
-        let mark = lock.mark().map_err(io)?;
-        let is_new = is_new(&place, mark).map_err(io)?.map_err(|d| at(d.into()))?;
+            Lock::take(&place).map_err(&io)?.ok_or_else(|| LedgerError::InUse(path.to_owned()))?;
+        let mark = lock.mark().map_err(&io)?;
+        let is_new = is_new(&place, mark).map_err(&io)?.map_err(|d| at(d.into()))?;
         if is_new {
             // Written before the ledger exists, to tell a truncated ledger from one that was never
             // filled.
-            lock.set(Head::default().mark()).and_then(|()| lock.sync(&place)).map_err(io)?;
+            lock.set(Head::default().mark()).and_then(|()| lock.sync(&place)).map_err(&io)?;
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, is_new);
@@ -129,7 +126,7 @@ impl CampaignFile {
         let (connection, created) =
             prepare(connection, begun, snapshot.is_none()).map_err(|error| error.at(path))?;
         if created {
-            sync_directory_of(&place).map_err(io)?;
+            sync_directory_of(&place).map_err(&io)?;
         }
         let (state, start) = match snapshot {
             None => (LedgerState::new(schema::folder(&connection)), Head::default()),
@@ -167,12 +164,8 @@ impl CampaignFile {
     /// Returns an error if the file cannot be read, is in use by another process, is not a ledger,
     /// was written by a later version, or is damaged.
     pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
-        let io = |source| LedgerError::Io {
-            path: path.to_owned(),
-            action: "opened for reading",
-            source,
-        };
-        let place = canonical_path(path).map_err(io)?;
+        let io = LedgerError::io(path, "opened for reading");
+        let place = canonical_path(path).map_err(&io)?;
         // Where no lock can be created, there is no writer either.
         if let Ok(None) = Lock::take(&place) {
             return Err(LedgerError::InUse(path.to_owned()));
@@ -251,11 +244,8 @@ impl CampaignFile {
                 reason: Box::new(reason),
             };
             self.state.apply(number, entry, result.as_ref(), undo).map_err(invalid)?;
-            let body = entry.to_json().map_err(|error| LedgerError::Io {
-                path: self.path.clone(),
-                action: "written",
-                source: error.into(),
-            })?;
+            let unwritten = LedgerError::io(&self.path, "written");
+            let body = entry.to_json().map_err(|error| unwritten(error.into()))?;
             head =
                 head.after(&entry_rows::write_entry(&transaction, number, &body).map_err(sqlite)?);
             if let Some(job) = entry.event.job().and_then(|job| self.state.job(&job)) {
@@ -331,13 +321,12 @@ impl CampaignFile {
 
     /// Returns the jobs in the order of submission, with their running totals.
     pub fn jobs(&self) -> impl Iterator<Item = JobRecord> {
-        self.state.jobs().map(|job| JobRecord::new(job.submission.clone(), &job.row))
+        self.state.jobs().map(JobEntries::record)
     }
 
     /// Returns a job with its running totals, or `None` if it was never submitted.
     pub fn job(&self, job: &JobHash) -> Option<JobRecord> {
-        let job = self.state.job(job)?;
-        Some(JobRecord::new(job.submission.clone(), &job.row))
+        self.state.job(job).map(JobEntries::record)
     }
 
     /// Returns the running totals of a job, or `None` if it was never submitted.

@@ -157,7 +157,7 @@ impl fmt::Display for Overview {
 /// Returns an error if the file cannot be read at all or is not a ledger of this version. All other
 /// problems are in the report.
 pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
-    let mark = read_mark(&canonical_path(path).map_err(unreadable(path))?);
+    let mark = read_mark(&canonical_path(path).map_err(LedgerError::io(path, "read"))?);
     let connection = open_for_reading(path)?;
     let mut findings = Vec::new();
     let mut findings_in_all = 0;
@@ -178,13 +178,10 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
         })
     };
     let (jobs, entries) = match read() {
-        Ok((state, head)) => (
-            state
-                .jobs()
-                .map(|job| JobOverview::new(JobRecord::new(job.submission.clone(), &job.row)))
-                .collect(),
-            head.entries,
-        ),
+        Ok((state, head)) => {
+            let jobs = state.jobs().map(|job| JobOverview::new(job.record()));
+            (jobs.collect(), head.entries)
+        }
         Err(error) => match ReadError::at(path, "read")(error) {
             LedgerError::Damaged { damage, .. } => {
                 note(damage);
@@ -288,14 +285,11 @@ pub fn visit(path: &Path, visit: &mut dyn FnMut(Entry) -> bool) -> Result<(), Le
         .map_err(ReadError::at(path, "read"))
 }
 
-fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {
-    move |source| LedgerError::Io { path: path.to_owned(), action: "read", source }
-}
-
 /// Opens a ledger for reading, in its state at the time of the call.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
-    let place = canonical_path(path).map_err(unreadable(path))?;
-    let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
+    let io = LedgerError::io(path, "read");
+    let place = canonical_path(path).map_err(&io)?;
+    let length = std::fs::metadata(&place).map_err(&io)?.len();
     if length == 0 {
         return Err(LedgerError::Damaged {
             path: path.to_owned(),

@@ -1,5 +1,6 @@
 //! The reasons that the ledger rejects an entry.
 
+use crate::cluster::campaign::UnitId;
 use crate::decomposition::JobHash;
 use crate::tally::TallyError;
 
@@ -16,51 +17,36 @@ pub enum InvalidEntry {
     #[error("job {0} was never submitted; submit it first")]
     NoSuchJob(JobHash),
     /// A unit index beyond the last unit.
-    #[error("unit {unit} does not belong to job {job} of {units} units")]
+    #[error(
+        "unit {index} does not belong to job {job} of {units} units",
+        index = .unit.unit,
+        job = .unit.job
+    )]
     NoSuchUnit {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
+        /// The unit.
+        unit: UnitId,
         /// Units of the job.
         units: u64,
     },
     /// The unit has a result in force.
-    #[error("unit {unit} of job {job} already has a result, which must be voided first")]
-    DuplicateUnit {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
-    },
+    #[error("{0} already has a result, which must be voided first")]
+    DuplicateUnit(UnitId),
     /// The unit has no result in force.
-    #[error("unit {unit} of job {job} has no result that could be recounted or voided")]
-    NotDone {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
-    },
+    #[error("{0} has no result that could be recounted or voided")]
+    NotDone(UnitId),
     /// The result is inconsistent, or the sum would exceed 128 bits.
-    #[error("unit {unit} of job {job}: {source}")]
+    #[error("{unit}: {source}")]
     Tally {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
+        /// The unit.
+        unit: UnitId,
         /// The error of the tally.
         source: TallyError,
     },
     /// The recount's `agrees` contradicts its sum.
-    #[error(
-        "unit {unit} of job {job}: the recount has {recount} thirds, the result {result}, \
-         but agrees = {agrees}"
-    )]
+    #[error("{unit}: the recount has {recount} thirds, the result {result}, but agrees = {agrees}")]
     Verdict {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
+        /// The unit.
+        unit: UnitId,
         /// The sum of the recount.
         recount: u128,
         /// The sum of the result in force.
@@ -69,16 +55,8 @@ pub enum InvalidEntry {
         agrees: bool,
     },
     /// A time that is negative or not finite; JSON cannot represent the latter.
-    #[error(
-        "unit {unit} of job {job} has an invalid counting time; it must be a finite number of \
-         seconds, at least 0"
-    )]
-    Elapsed {
-        /// The job.
-        job: JobHash,
-        /// The index.
-        unit: u64,
-    },
+    #[error("{0} has an invalid counting time; it must be a finite number of seconds, at least 0")]
+    Elapsed(UnitId),
     /// The job cannot be finished because units are missing.
     #[error("job {job} cannot be finished: {missing} of {units} units are missing")]
     Unfinished {

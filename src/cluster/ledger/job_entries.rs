@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::campaign_file::JobRecord;
 use super::entry::Entry;
 use super::in_force::InForce;
 use super::invalid_entry::InvalidEntry;
 use super::ledger_state::{JobRow, JobSubmission, Undo};
-use crate::cluster::campaign::{CampaignEvent, JobState};
+use crate::cluster::campaign::{CampaignEvent, JobState, UnitId};
 use crate::cluster::storage::PagedMap;
 use crate::tally::Tally;
 
@@ -26,6 +27,11 @@ pub(super) struct JobEntries {
 }
 
 impl JobEntries {
+    /// Returns the current record of the job.
+    pub(super) fn record(&self) -> JobRecord {
+        JobRecord::new(self.submission.clone(), &self.row)
+    }
+
     /// Applies entry number `number`. `result` is the tally of the result that it refers to. The
     /// inverse of each change is added to `undo`.
     ///
@@ -39,7 +45,6 @@ impl JobEntries {
         result: Option<&Tally>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submission.job;
         let mut row = self.row;
         match &entry.event {
             CampaignEvent::JobState { state, .. } => {
@@ -49,26 +54,24 @@ impl JobEntries {
                 (row.state, row.state_ms) = (*state, entry.at_ms);
             }
             CampaignEvent::UnitDone { unit, tally, elapsed_s, .. } => {
-                self.apply_unit_done(number, unit.unit, tally, *elapsed_s, &mut row, undo)?;
+                self.apply_unit_done(number, *unit, tally, *elapsed_s, &mut row, undo)?;
             }
             CampaignEvent::Recount { unit, tally, agrees, elapsed_s, .. } => {
                 let recount = (tally, *agrees, *elapsed_s);
-                self.apply_recount(unit.unit, recount, result, &mut row, undo)?;
+                self.apply_recount(*unit, recount, result, &mut row, undo)?;
             }
             CampaignEvent::SpotCheck { unit, agrees, elapsed_s, .. } => {
-                let unit = unit.unit;
-                self.must_exist(unit)?;
-                if self.done.get(unit).is_none() {
-                    return Err(InvalidEntry::NotDone { job, unit });
+                self.must_exist(*unit)?;
+                if self.done.get(unit.unit).is_none() {
+                    return Err(InvalidEntry::NotDone(*unit));
                 }
-                self.check_elapsed(unit, *elapsed_s)?;
+                check_elapsed(*unit, *elapsed_s)?;
                 row.totals.recounts += 1;
                 row.totals.disagreements += u64::from(!agrees);
             }
             CampaignEvent::UnitVoided { unit, .. } => {
-                let unit = unit.unit;
-                let (in_force, result) = self.must_be_done(unit, result)?;
-                let wrong = |source| InvalidEntry::Tally { job, unit, source };
+                let (in_force, result) = self.must_be_done(*unit, result)?;
+                let wrong = |source| InvalidEntry::Tally { unit: *unit, source };
                 row.totals.tally.subtract(result).map_err(wrong)?;
                 row.totals.done -= 1;
                 row.totals.verified -= u64::from(in_force.verified());
@@ -76,24 +79,20 @@ impl JobEntries {
                 if row.state == JobState::Finished {
                     (row.state, row.state_ms) = (JobState::Running, entry.at_ms);
                 }
-                self.put_in_force(unit, None, undo);
+                self.put_in_force(unit.unit, None, undo);
             }
             CampaignEvent::UnitPoisoned { unit, .. } => {
-                let unit = unit.unit;
-                self.must_exist(unit)?;
-                if self.done.get(unit).is_some() {
-                    return Err(InvalidEntry::DuplicateUnit { job, unit });
-                }
-                row.totals.poisoned += u64::from(self.put_poisoned(unit, true, undo));
+                self.must_not_be_done(*unit)?;
+                row.totals.poisoned += u64::from(self.put_poisoned(unit.unit, true, undo));
             }
             CampaignEvent::UnitRevived { unit } => {
-                self.must_exist(unit.unit)?;
+                self.must_exist(*unit)?;
                 row.totals.poisoned -= u64::from(self.put_poisoned(unit.unit, false, undo));
             }
             // No other event changes the totals of a job.
             _ => {}
         }
-        undo.push(Undo::Row(job, self.row));
+        undo.push(Undo::Row(self.submission.job, self.row));
         self.row = row;
         Ok(())
     }
@@ -102,23 +101,19 @@ impl JobEntries {
     fn apply_unit_done(
         &mut self,
         number: u64,
-        unit: u64,
+        unit: UnitId,
         tally: &Tally,
         elapsed_s: f64,
         row: &mut JobRow,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submission.job;
-        self.must_exist(unit)?;
-        if self.done.get(unit).is_some() {
-            return Err(InvalidEntry::DuplicateUnit { job, unit });
-        }
-        self.check_elapsed(unit, elapsed_s)?;
-        let wrong = |source| InvalidEntry::Tally { job, unit, source };
+        self.must_not_be_done(unit)?;
+        check_elapsed(unit, elapsed_s)?;
+        let wrong = |source| InvalidEntry::Tally { unit, source };
         tally.verify().and_then(|()| row.totals.tally.merge(tally)).map_err(wrong)?;
         row.totals.done += 1;
-        row.totals.poisoned -= u64::from(self.put_poisoned(unit, false, undo));
-        self.put_in_force(unit, Some(InForce::new(number, false)), undo);
+        row.totals.poisoned -= u64::from(self.put_poisoned(unit.unit, false, undo));
+        self.put_in_force(unit.unit, Some(InForce::new(number, false)), undo);
         Ok(())
     }
 
@@ -126,60 +121,58 @@ impl JobEntries {
     /// or nothing if it returns an error.
     fn apply_recount(
         &mut self,
-        unit: u64,
+        unit: UnitId,
         (tally, claimed, elapsed_s): (&Tally, bool, f64),
         result: Option<&Tally>,
         row: &mut JobRow,
         undo: &mut Vec<Undo>,
     ) -> Result<(), InvalidEntry> {
-        let job = self.submission.job;
         let (in_force, result) = self.must_be_done(unit, result)?;
-        self.check_elapsed(unit, elapsed_s)?;
-        tally.verify().map_err(|source| InvalidEntry::Tally { job, unit, source })?;
+        check_elapsed(unit, elapsed_s)?;
+        tally.verify().map_err(|source| InvalidEntry::Tally { unit, source })?;
         let (recount, result) = (tally.thirds(), result.thirds());
         let agrees = recount == result;
         if agrees != claimed {
-            return Err(InvalidEntry::Verdict { job, unit, recount, result, agrees: claimed });
+            return Err(InvalidEntry::Verdict { unit, recount, result, agrees: claimed });
         }
         row.totals.recounts += 1;
         row.totals.disagreements += u64::from(!agrees);
         if agrees && !in_force.verified() {
             row.totals.verified += 1;
-            self.put_in_force(unit, Some(InForce::new(in_force.entry(), true)), undo);
+            self.put_in_force(unit.unit, Some(InForce::new(in_force.entry(), true)), undo);
         }
         Ok(())
     }
 
-    fn check_elapsed(&self, unit: u64, elapsed_s: f64) -> Result<(), InvalidEntry> {
-        let is_valid = elapsed_s.is_finite() && elapsed_s >= 0.0;
-        is_valid.then_some(()).ok_or(InvalidEntry::Elapsed { job: self.submission.job, unit })
+    fn must_exist(&self, unit: UnitId) -> Result<(), InvalidEntry> {
+        let units = self.submission.units;
+        if unit.unit < units { Ok(()) } else { Err(InvalidEntry::NoSuchUnit { unit, units }) }
     }
 
-    fn must_exist(&self, unit: u64) -> Result<(), InvalidEntry> {
-        let JobSubmission { job, units, .. } = self.submission;
-        if unit < units { Ok(()) } else { Err(InvalidEntry::NoSuchUnit { job, unit, units }) }
+    fn must_not_be_done(&self, unit: UnitId) -> Result<(), InvalidEntry> {
+        self.must_exist(unit)?;
+        if self.done.get(unit.unit).is_none() {
+            Ok(())
+        } else {
+            Err(InvalidEntry::DuplicateUnit(unit))
+        }
     }
 
     fn must_be_done<'a>(
         &self,
-        unit: u64,
+        unit: UnitId,
         result: Option<&'a Tally>,
     ) -> Result<(InForce, &'a Tally), InvalidEntry> {
         self.must_exist(unit)?;
-        let in_force = self.done.get(unit);
-        in_force.zip(result).ok_or(InvalidEntry::NotDone { job: self.submission.job, unit })
+        self.done.get(unit.unit).zip(result).ok_or(InvalidEntry::NotDone(unit))
     }
 
     fn check_finishable(&self) -> Result<(), InvalidEntry> {
         let JobSubmission { job, units, .. } = self.submission;
         match units - self.row.totals.done {
             0 => {
-                self.row
-                    .totals
-                    .tally
-                    .solutions()
-                    .map_err(|source| InvalidEntry::Total { job, source })?;
-                Ok(())
+                let total = self.row.totals.tally.solutions();
+                total.map(drop).map_err(|source| InvalidEntry::Total { job, source })
             }
             missing => Err(InvalidEntry::Unfinished { job, missing, units }),
         }
@@ -199,4 +192,9 @@ impl JobEntries {
         }
         changed
     }
+}
+
+fn check_elapsed(unit: UnitId, elapsed_s: f64) -> Result<(), InvalidEntry> {
+    let is_valid = elapsed_s.is_finite() && elapsed_s >= 0.0;
+    is_valid.then_some(()).ok_or(InvalidEntry::Elapsed(unit))
 }

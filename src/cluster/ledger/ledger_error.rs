@@ -116,6 +116,12 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// Returns a function that converts an error of the operating system during `action` into an
+    /// error of the ledger at `path`.
+    pub(super) fn io(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), action, source }
+    }
+
     /// Returns whether the error comes from the operating system (no space, no permission to write,
     /// a failing disk), so that the ledger may still be readable.
     pub fn is_io(&self) -> bool {

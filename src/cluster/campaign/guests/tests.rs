@@ -39,14 +39,12 @@ impl World {
         let request = SyncRequest {
             worker: worker.to_owned(),
             owner: owner.to_owned(),
-            address: None,
             boot: 1,
             capacity,
             kernels: vec!["k".into()],
             devices: vec!["d".into()],
-            units_per_s: Vec::new(),
             held,
-            draining: false,
+            ..SyncRequest::default()
         };
         self.campaign.sync(&request, self.now_ms)
     }

@@ -1,99 +1,64 @@
-//! The requests to the campaign actor, except for results.
+//! The operations that others request of the campaign actor.
 
-use super::super::commands::{
-    Request, StateError, SubmitReply, SyncReply, Unavailable, WorkerDetails,
-};
+use std::sync::Arc;
+
+use super::super::commands::{StateError, SubmitReply, SyncReply, Unavailable, WorkerDetails};
 use super::super::job_info::JobInfo;
 use super::super::now_ms;
-use super::super::plan::{PlanContext, Planned};
-use super::{Batch, CampaignActor};
+use super::super::plan::PlanContext;
+use super::CampaignActor;
 use crate::board::Problem;
 use crate::cluster::campaign::{CampaignEvent, JobState, SyncRequest, UnitId};
-use crate::decomposition::JobHash;
+use crate::decomposition::{Decomposition, JobHash};
 
 impl CampaignActor {
-    pub(super) fn handle(&mut self, request: Request) {
-        match request {
-            Request::Complete(results, reply) => {
-                let mut batch = Batch::default();
-                self.complete(results, reply, &mut batch);
-                self.commit(&mut batch);
-            }
-            Request::Sync(request, details, reply) => {
-                let _ = reply.send(self.sync(&request, details));
-            }
-            Request::Fail { unit, attempt, worker, unsuited: true, reply, .. } => {
-                self.observers.worker_unsuited(&worker, unit.job);
-                self.campaign.mark_unsuited(unit, attempt, &worker);
-                let _ = reply.send(Ok(()));
-            }
-            // Ignore a worker to which the unit was never leased.
-            Request::Fail { unit, attempt, worker, reply, .. }
-                if !self.campaign.was_leased_to(unit, attempt, &worker) =>
-            {
-                let _ = reply.send(Ok(()));
-            }
-            Request::Fail { unit, attempt, worker, reason, reply, .. } => {
-                self.observers.unit_failed(&worker, unit, &reason);
-                let events = self.campaign.fail(unit, attempt, &worker, &reason);
-                let _ = reply.send(self.record(events.into_iter().collect()));
-            }
-            Request::PlanContext(problem, reply) => {
-                let _ = reply.send(self.plan_context(&problem));
-            }
-            Request::Submit { planned, priority, submitter, reply } => {
-                let _ = reply.send(self.submit(&planned, priority, &submitter));
-            }
-            Request::SetState { job, state, by, reply } => {
-                let _ = reply.send(self.on_behalf_of(by, |actor| actor.set_state(&job, state)));
-            }
-            Request::Drain { worker, by, reply } => {
-                let _ = reply.send(self.on_behalf_of(by, |actor| actor.drain(worker)));
-            }
-            Request::ReportMisbehaviour { worker, reason } => {
-                let events = self.campaign.quarantine(&worker, &reason, true);
-                // If this cannot be written, the answers of the worker are still checked.
-                let _ = self.record(events);
-            }
-            Request::Release { worker, by, reply } => {
-                let known = self.campaign.quarantined().contains_key(&worker);
-                let release =
-                    |actor: &mut Self| actor.record(vec![CampaignEvent::WorkerReleased { worker }]);
-                let released = if known { self.on_behalf_of(by, release) } else { Ok(()) };
-                let _ = reply.send(released.map(|()| known));
-            }
-            Request::Status(job, reply) => {
-                let _ = reply.send(self.status(&job));
-            }
-            Request::UnitMap { job, version, reply } => {
-                let _ = reply.send(self.unit_map(&job, version));
-            }
-            Request::History { job, after_ms, reply } => {
-                let _ = reply.send(self.history(&job, after_ms));
-            }
-            Request::HasReservedCheck(worker, reply) => {
-                let _ = reply.send(self.campaign.has_reserved_spot_check(&worker));
-            }
-            Request::Workers(reply) => {
-                let _ = reply.send(self.workers());
-            }
-            Request::Ruling(answer) => self.rule(answer),
-            Request::LedgerChecked(checked) => self.ledger_checked(checked),
-            Request::Tick => self.tick(),
-            // Handled in `work`.
-            Request::Stop => {}
+    /// Takes note that a worker could not count a unit. Ignores a worker to which the unit was
+    /// never leased.
+    pub(in super::super) fn fail(
+        &mut self,
+        unit: UnitId,
+        attempt: u64,
+        worker: &str,
+        reason: &str,
+    ) -> Result<(), Unavailable> {
+        if !self.campaign.was_leased_to(unit, attempt, worker) {
+            return Ok(());
         }
+        self.observers.unit_failed(worker, unit, reason);
+        let events = self.campaign.fail(unit, attempt, worker, reason);
+        self.record(events.into_iter().collect())
+    }
+
+    /// Takes note that a worker has no kernel for the job of a unit.
+    pub(in super::super) fn mark_unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
+        self.observers.worker_unsuited(worker, unit.job);
+        self.campaign.mark_unsuited(unit, attempt, worker);
+    }
+
+    /// Quarantines a worker that gave a wrong answer.
+    pub(in super::super) fn report_misbehaviour(&mut self, worker: &str, reason: &str) {
+        let events = self.campaign.quarantine(worker, reason, true);
+        // If this cannot be written, the answers of the worker are still checked.
+        let _ = self.record(events);
     }
 
     /// Runs an operation and names the person who requested it in the event log.
-    fn on_behalf_of<T>(&mut self, name: String, act: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in super::super) fn on_behalf_of<T>(
+        &mut self,
+        name: String,
+        act: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.observers.set_requested_by(Some(name));
         let done = act(self);
         self.observers.set_requested_by(None);
         done
     }
 
-    fn sync(&mut self, request: &SyncRequest, details: WorkerDetails) -> SyncReply {
+    pub(in super::super) fn sync(
+        &mut self,
+        request: &SyncRequest,
+        details: WorkerDetails,
+    ) -> SyncReply {
         let from = (&request.worker[..], &request.owner[..]);
         self.workers.record(&self.campaign, from, details, &self.observers);
         let response = self.campaign.sync(request, self.clock.now_ms());
@@ -116,7 +81,7 @@ impl CampaignActor {
         }
     }
 
-    fn plan_context(&self, problem: &Problem) -> PlanContext {
+    pub(in super::super) fn plan_context(&self, problem: &Problem) -> PlanContext {
         let same = self.jobs.values().filter(|info| info.job.problem() == problem);
         // A cancelled job is only resumed if there is no other.
         let is_cancelled =
@@ -125,13 +90,12 @@ impl CampaignActor {
         PlanContext { known, has_gpu: self.workers.have_gpu() }
     }
 
-    fn submit(
+    pub(in super::super) fn submit(
         &mut self,
-        planned: &Planned,
+        decomposition: &Arc<Decomposition>,
         priority: i32,
         submitter: &str,
     ) -> Result<SubmitReply, Unavailable> {
-        let Planned { decomposition } = planned;
         let (job, units) = (decomposition.job(), decomposition.units());
         if let Some(progress) = self.campaign.progress(&job.hash()) {
             let mut state = progress.state;
@@ -162,7 +126,7 @@ impl CampaignActor {
         }
     }
 
-    pub(super) fn set_state(
+    pub(in super::super) fn set_state(
         &mut self,
         digits: &str,
         state: JobState,
@@ -190,7 +154,7 @@ impl CampaignActor {
 
     /// Drains a worker: it gets no more work until it restarts, even if the coordinator restarts
     /// meanwhile. Returns false if the worker is not known.
-    fn drain(&mut self, worker: String) -> Result<bool, Unavailable> {
+    pub(in super::super) fn drain(&mut self, worker: String) -> Result<bool, Unavailable> {
         let found = self.campaign.workers().find(|(name, _)| **name == worker);
         let Some((boot, draining)) = found.map(|(_, state)| (state.boot, state.draining)) else {
             return Ok(false);
@@ -199,5 +163,14 @@ impl CampaignActor {
             self.record(vec![CampaignEvent::WorkerDrained { worker, boot }])?;
         }
         Ok(true)
+    }
+
+    /// Releases a worker from quarantine. Returns false if it is not in quarantine.
+    pub(in super::super) fn release(&mut self, worker: String) -> Result<bool, Unavailable> {
+        let is_quarantined = self.campaign.quarantined().contains_key(&worker);
+        if is_quarantined {
+            self.record(vec![CampaignEvent::WorkerReleased { worker }])?;
+        }
+        Ok(is_quarantined)
     }
 }

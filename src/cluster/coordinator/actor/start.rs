@@ -8,9 +8,8 @@ use super::super::arbiter;
 use super::super::calls::WaitingCalls;
 use super::super::commands::{ActorHandle, Request};
 use super::super::observers::Observers;
-use super::super::options::ActorOptions;
+use super::super::options::{ActorOptions, ServeError};
 use super::{CampaignActor, ledger_check};
-use crate::cluster::ledger::LedgerError;
 
 /// The capacity of the request channel.
 const MOST_WAITING: usize = 4096;
@@ -31,16 +30,16 @@ pub(in super::super) struct RunningActor {
 pub(in super::super) fn start(
     options: ActorOptions,
     observers: Observers,
-) -> Result<RunningActor, StartError> {
+) -> Result<RunningActor, ServeError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
     // The arbiter must not keep the actor alive.
     let weak = handle.downgrade();
     let answer = move |answer| {
         if let Some(handle) = weak.upgrade() {
-            let _ = handle.blocking_send(Request::Ruling(answer));
+            let _ = handle.blocking_send(Request::run(|actor| actor.rule(answer)));
         }
     };
-    let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
+    let arbiter = arbiter::start(answer).map_err(ServeError::Thread)?;
     let calls = Arc::new(WaitingCalls::default());
     let path = options.path.clone();
     let mut actor = CampaignActor::open(options, observers, (arbiter, Arc::clone(&calls)))?;
@@ -48,10 +47,10 @@ pub(in super::super) fn start(
         let weak = handle.downgrade();
         ledger_check::start(path, move |checked| {
             if let Some(handle) = weak.upgrade() {
-                let _ = handle.blocking_send(Request::LedgerChecked(checked));
+                let _ = handle.blocking_send(Request::run(|actor| actor.ledger_checked(checked)));
             }
         })
-        .map_err(StartError::Thread)?;
+        .map_err(ServeError::Thread)?;
     }
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
@@ -62,17 +61,6 @@ pub(in super::super) fn start(
     let thread = std::thread::Builder::new()
         .name("campaign".into())
         .spawn(work)
-        .map_err(StartError::Thread)?;
+        .map_err(ServeError::Thread)?;
     Ok(RunningActor { handle, thread, calls, ended })
-}
-
-/// An error that prevents the campaign actor from starting.
-#[derive(Debug, thiserror::Error)]
-pub(in super::super) enum StartError {
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    #[error("cannot create a thread: {0}")]
-    Thread(std::io::Error),
-    #[error("the system has no random bytes: {0}")]
-    Random(std::io::Error),
 }

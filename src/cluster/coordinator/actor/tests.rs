@@ -75,17 +75,32 @@ pub(in crate::cluster::coordinator) fn done(
     solutions: u128,
     source: Source,
 ) -> CampaignEvent {
-    let thirds = 3 * solutions;
-    let tally = Tally::from_parts(thirds, Residues::of(thirds), 1);
-    let (checks, sub_sums) = (Some(Default::default()), Vec::new());
     CampaignEvent::UnitDone {
         unit,
         attempt: 1,
-        tally,
+        tally: tally(solutions),
         source,
         elapsed_s: 0.5,
-        checks,
-        sub_sums,
+        checks: Some(Default::default()),
+        sub_sums: Vec::new(),
+        signature: None,
+    }
+}
+
+fn tally(solutions: u128) -> Tally {
+    let thirds = 3 * solutions;
+    Tally::from_parts(thirds, Residues::of(thirds), 1)
+}
+
+/// Returns the recount of a mirror image.
+fn recount(unit: UnitId, solutions: u128, worker: &str, agrees: bool) -> CampaignEvent {
+    CampaignEvent::Recount {
+        unit,
+        tally: tally(solutions),
+        source: source(worker),
+        mirrored: true,
+        agrees,
+        elapsed_s: 0.5,
         signature: None,
     }
 }
@@ -115,22 +130,7 @@ impl TestActor {
     /// Confirms both units of that job on behalf of the coordinator.
     pub(in crate::cluster::coordinator) fn confirm(&mut self, job: JobHash) {
         for (unit, solutions) in [(0, 46), (1, 47)] {
-            let CampaignEvent::UnitDone { unit, tally, elapsed_s, .. } =
-                done(UnitId { job, unit }, solutions, source("w1"))
-            else {
-                unreachable!("it is one");
-            };
-            let source = source(COORDINATOR);
-            let (mirrored, agrees) = (true, true);
-            let recount = CampaignEvent::Recount {
-                unit,
-                tally,
-                source,
-                mirrored,
-                agrees,
-                elapsed_s,
-                signature: None,
-            };
+            let recount = recount(UnitId { job, unit }, solutions, COORDINATOR, true);
             self.actor.record(vec![recount]).expect("the disk has room");
         }
         (0..3).for_each(|_| self.actor.tick());
@@ -141,16 +141,14 @@ impl TestActor {
 fn operators_are_notified_of_a_dispute_and_once_more_when_no_recount_is_left() {
     let mut test = actor("dispute");
     let job = test.dispute();
-    let notifications: Vec<Notification> = test.notifications.try_iter().collect();
-    assert_eq!(
-        (notifications.len(), notifications[0].kind),
-        (1, NotificationKind::Disputed),
-        "{notifications:?}"
-    );
-    assert!(
-        notifications[0].text.contains("the total 93 contradicts the published value 92"),
-        "{notifications:?}"
-    );
+    let text_of_dispute = |test: &TestActor| {
+        let notifications: Vec<Notification> = test.notifications.try_iter().collect();
+        let [notification] = &notifications[..] else { panic!("{notifications:?}") };
+        assert_eq!(notification.kind, NotificationKind::Disputed);
+        notification.text.clone()
+    };
+    let text = text_of_dispute(&test);
+    assert!(text.contains("the total 93 contradicts the published value 92"), "{text}");
     let errors = |test: &TestActor| {
         let disputed = |event: &v1::Event| event.kind() == EventKind::Disputed;
         let events: Vec<_> = test.event_log.after(0).into_iter().filter(disputed).collect();
@@ -159,17 +157,8 @@ fn operators_are_notified_of_a_dispute_and_once_more_when_no_recount_is_left() {
     };
     assert_eq!(errors(&test), 1);
     test.confirm(job);
-    let notifications: Vec<Notification> = test.notifications.try_iter().collect();
-    assert_eq!(
-        (notifications.len(), notifications[0].kind),
-        (1, NotificationKind::Disputed),
-        "{notifications:?}"
-    );
-    assert!(
-        notifications[0].text.contains("stays disputed")
-            && notifications[0].text.contains("please report it"),
-        "{notifications:?}"
-    );
+    let text = text_of_dispute(&test);
+    assert!(text.contains("stays disputed") && text.contains("please report it"), "{text}");
     assert_eq!(errors(&test), 2);
     test.actor.tick();
     assert_eq!(errors(&test), 2);

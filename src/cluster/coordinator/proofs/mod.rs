@@ -33,14 +33,14 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest as _, Sha256};
 
 pub(super) use self::proof::MisbehaviourHook;
-use self::proof::{Proof, lock};
+use self::proof::Proof;
 pub(super) use self::proof_store::Goal;
 use self::proof_store::{ProofRecord, ProofStore};
 use self::remote_solver::CheckPermits;
 pub(super) use self::task_queue::TaskQueue;
 use super::commands::{StateError, SubmitReply};
-use super::now_ms;
 use super::observers::Observers;
+use super::{lock, now_ms};
 use crate::cluster::campaign::JobState;
 use crate::cluster::protocol::v1;
 use crate::decomposition::JobHash;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::super::now_ms;
 use super::super::observers::Observers;
+use super::super::{lock, now_ms};
 use super::proof_store::{Goal, ProofRecord, ProofStore};
 use super::remote_solver::{AnswerObserver, AnswerVerdict, CheckPermits};
 use super::task_queue::{Answered, TaskQueue};
@@ -61,16 +61,6 @@ impl Goal {
     }
 }
 
-/// The work of one worker for a proof.
-#[derive(Clone, Copy, Debug, Default)]
-struct Prover {
-    answered: u64,
-    given_up: u64,
-    nodes: u64,
-    programmes: u64,
-    elapsed_s: f64,
-}
-
 /// The mutable state of a proof.
 #[derive(Debug)]
 pub(super) struct ProofProgress {
@@ -81,7 +71,8 @@ pub(super) struct ProofProgress {
     /// The stage of the search for a most beautiful solution, and the best solution so far.
     pub(super) stage: Option<(Position, Vec<usize>)>,
     notes: Vec<String>,
-    provers: BTreeMap<String, Prover>,
+    /// The work of each worker, by name.
+    provers: BTreeMap<String, v1::ProverStatus>,
     checking: Duration,
 }
 
@@ -104,11 +95,6 @@ pub(super) struct Proof {
     pub(super) observers: Observers,
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that holds one of these locks can panic half-way through a change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl AnswerObserver for Proof {
     fn validated(&self, answered: &Answered, verdict: &AnswerVerdict, took: Duration) {
         let Answered { worker, answer, .. } = answered;
@@ -119,6 +105,7 @@ impl AnswerObserver for Proof {
             let given_up = unknown || answer.outcome == TaskOutcome::GivenUp;
             if unknown || *verdict == AnswerVerdict::Good {
                 let prover = progress.provers.entry(worker.clone()).or_default();
+                prover.worker.clone_from(worker);
                 prover.answered += 1;
                 prover.given_up += u64::from(given_up);
                 prover.nodes = prover.nodes.saturating_add(answer.nodes);
@@ -339,14 +326,6 @@ impl Proof {
         let from_one =
             |columns: &[usize]| columns.iter().map(|&column| column as u32 + 1).collect();
         let proved = record.solution.as_deref().filter(|_| !unchecked);
-        let prover = |(worker, prover): (&String, &Prover)| v1::ProverStatus {
-            worker: worker.clone(),
-            answered: prover.answered,
-            given_up: prover.given_up,
-            nodes: prover.nodes,
-            programmes: prover.programmes,
-            elapsed_s: prover.elapsed_s,
-        };
         let (certificate_bytes, certificate_sha256) = certificate.clone().unwrap_or_default();
         let what = match self.goal {
             Goal::First { n } => Shown::First(v1::First { n: n as u32 }),
@@ -376,7 +355,7 @@ impl Proof {
             columns: proved.map(from_one).unwrap_or_default(),
             certificate_bytes,
             certificate_sha256,
-            provers: provers.iter().map(prover).collect(),
+            provers: provers.values().cloned().collect(),
             checking_s: checking.as_secs_f64(),
             notes,
             priority: record.priority,

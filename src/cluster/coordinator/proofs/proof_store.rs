@@ -109,6 +109,14 @@ impl ProofStore {
         atomic_file::read(&self.path.join(name), LARGEST_FILE)
     }
 
+    /// Reads a file. Returns `None` if nothing was saved.
+    fn read_saved(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match self.read(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     pub(super) fn write_record(&self, record: &ProofRecord) -> io::Result<()> {
         fs::create_dir_all(&self.path)?;
         self.write("job.json", &serde_json::to_vec(record)?)
@@ -124,12 +132,8 @@ impl ProofStore {
 
     /// Reads the saved refutations and checks them. Returns none if nothing was saved.
     pub(super) fn refuted(&self, n: usize, meter: &mut Meter<'_>) -> io::Result<Refutations> {
-        match self.read("refuted") {
-            Ok(bytes) => resume::read_within(n, &bytes, meter)
-                .map_err(|error| io::Error::other(error.to_string())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
-            Err(error) => Err(error),
-        }
+        let Some(bytes) = self.read_saved("refuted")? else { return Ok(Refutations::new()) };
+        resume::read_within(n, &bytes, meter).map_err(|error| io::Error::other(error.to_string()))
     }
 
     pub(super) fn write_proved(&self, state: &[u8]) -> io::Result<()> {
@@ -143,14 +147,9 @@ impl ProofStore {
         query: &beautiful::Query,
         meter: &mut Meter<'_>,
     ) -> io::Result<Option<PartialProof>> {
-        match self.read("proved") {
-            Ok(bytes) => {
-                let begun = beautiful::resume::read_within(query, &bytes, meter);
-                begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Some(bytes) = self.read_saved("proved")? else { return Ok(None) };
+        let begun = beautiful::resume::read_within(query, &bytes, meter);
+        begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
     }
 
     pub(super) fn write_certificate(&self, certificate: &[u8]) -> io::Result<()> {

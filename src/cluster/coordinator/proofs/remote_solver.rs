@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::lock;
+use super::super::lock;
 use super::task_queue::{Answered, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
@@ -38,18 +38,15 @@ impl CheckPermits {
 
     /// Runs `work` once a permit is free. Returns its result and its duration.
     fn within<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self
-            .released
-            .wait_while(free, |free| *free == 0)
-            .unwrap_or_else(PoisonError::into_inner);
+        let free = self.released.wait_while(lock(&self.free), |free| *free == 0);
+        let mut free = free.unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         drop(free);
         /// Returns the permit, also on a panic.
         struct PermitGuard<'a>(&'a CheckPermits);
         impl Drop for PermitGuard<'_> {
             fn drop(&mut self) {
-                *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                *lock(&self.0.free) += 1;
                 self.0.released.notify_one();
             }
         }
@@ -243,13 +240,12 @@ pub(super) struct Checkers(Mutex<Vec<SubtreeChecker>>);
 
 impl Checkers {
     fn with<T>(&self, known: &Arc<Premises>, work: impl FnOnce(&mut SubtreeChecker) -> T) -> T {
-        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut checker = match free().pop() {
+        let mut checker = match lock(&self.0).pop() {
             Some(checker) if Arc::ptr_eq(checker.premises(), known) => checker,
             _ => SubtreeChecker::new(Arc::clone(known)),
         };
         let done = work(&mut checker);
-        free().push(checker);
+        lock(&self.0).push(checker);
         done
     }
 }

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use super::super::lock;
+use super::Proof;
 use super::proof_store::Goal;
 use super::remote_solver::{
     AnswerObserver, CheckPermits, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver,
     check_threads,
 };
 use super::task_queue::TaskQueue;
-use super::{Proof, lock};
 use crate::board::Norm;
 use crate::proof::first::CheckedRefutationSet;
 use crate::proof::{self, Meter};

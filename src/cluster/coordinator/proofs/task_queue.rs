@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::clock::MonotonicClock;
+use super::super::lock;
 use crate::cluster::protocol::{
     BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery,
 };
@@ -131,7 +132,7 @@ struct LastCall {
     tasks: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct QueueState {
     next: u64,
     tasks: BTreeMap<u64, Task>,
@@ -148,15 +149,7 @@ struct QueueState {
 
 impl QueueState {
     fn new(first: u64) -> Self {
-        Self {
-            next: first,
-            tasks: BTreeMap::new(),
-            workers: HashMap::new(),
-            quarantined: BTreeMap::new(),
-            useless: HashMap::new(),
-            unreadable: BTreeMap::new(),
-            reopened: false,
-        }
+        Self { next: first, ..Self::default() }
     }
 
     fn add(&mut self, job: JobHash, priority: i32, query: TaskQuery) -> u64 {
@@ -308,8 +301,7 @@ impl TaskQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        // No code that holds the lock can panic half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`.

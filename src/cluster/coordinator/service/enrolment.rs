@@ -1,18 +1,19 @@
 //! The calls that issue certificates.
 
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
 use super::Service;
 use crate::cluster::auth::{AccessError, Action, EnrollError, Issued, Name, Token};
 use crate::cluster::coordinator::access::{address, peer, presented_certificate};
 use crate::cluster::coordinator::now_ms;
-use crate::cluster::protocol::v1;
+use crate::cluster::protocol::v1::{self, enrolment_server::Enrolment};
 
-impl Service {
-    pub(super) async fn enroll(
+#[tonic::async_trait]
+impl Enrolment for Service {
+    async fn enroll(
         &self,
         request: Request<v1::EnrollRequest>,
-    ) -> Result<v1::EnrollResponse, Status> {
+    ) -> Result<Response<v1::EnrollResponse>, Status> {
         self.shared.access.check_anonymous_quota(&request)?;
         let from = address(&request);
         let peer = peer(&request).cloned();
@@ -34,13 +35,13 @@ impl Service {
             peer.call_allowed();
         }
         tracing::info!(name = %enrolled, %from, "a client has enrolled");
-        Ok(issued)
+        Ok(Response::new(issued))
     }
 
-    pub(super) async fn renew(
+    async fn renew(
         &self,
         request: Request<v1::RenewRequest>,
-    ) -> Result<v1::EnrollResponse, Status> {
+    ) -> Result<Response<v1::EnrollResponse>, Status> {
         let caller = self.shared.access.admit(&request, Action::Renew, "")?;
         Self::build(request.get_ref().peer.as_ref())?;
         let (Some(authority), Some(certificate)) =
@@ -57,7 +58,8 @@ impl Service {
                 "the clock was set back: a certificate that is not valid yet is replaced"
             );
         }
-        issue(move || authority.renew(&certificate, &request, now_ms())).await
+        let issued = issue(move || authority.renew(&certificate, &request, now_ms())).await?;
+        Ok(Response::new(issued))
     }
 }
 

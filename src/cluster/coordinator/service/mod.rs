@@ -5,25 +5,25 @@
 //! | `work.rs` | the calls of workers |
 //! | `operations.rs` | the calls of operators |
 //! | `enrolment.rs` | the calls that issue certificates |
-//! | `rpc.rs` | the services of the protocol, which pass each call to one of these |
 
 mod enrolment;
 mod operations;
-mod rpc;
 mod work;
 
 use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::{Request, Status};
 
 use super::access::Access;
+use super::actor::CampaignActor;
 use super::calls::WaitingCalls;
 use super::commands::{self, ActorHandle, StateError, Unavailable};
 use super::event_log::EventLog;
+use super::lock;
 use super::metrics::Metrics;
 use super::proofs::Proofs;
 use super::write_failures::WriteFailures;
@@ -110,11 +110,11 @@ impl Service {
     }
 
     fn draining(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.shared.draining.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.draining)
     }
 
     /// Sends a request to the campaign actor and waits for its reply.
-    async fn ask<T>(
+    async fn send<T>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> commands::Request,
     ) -> Result<T, Status> {
@@ -124,14 +124,28 @@ impl Service {
         answer.await.map_err(|_| gone())
     }
 
-    /// Sends a query to the campaign actor if the caller may read the status.
-    async fn query<R, T>(
+    /// Runs an operation of the campaign actor and waits for its result.
+    async fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut CampaignActor) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        self.send(|reply| {
+            commands::Request::run(move |actor| {
+                let _ = reply.send(operation(actor));
+            })
+        })
+        .await
+    }
+
+    /// Runs an operation of the campaign actor if the caller may read the status.
+    async fn query<R: Send + 'static, T: Send + 'static>(
         &self,
         request: Request<R>,
-        question: impl FnOnce(R, oneshot::Sender<T>) -> commands::Request,
+        operation: impl FnOnce(&mut CampaignActor, R) -> T + Send + 'static,
     ) -> Result<T, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
-        self.ask(|reply| question(request.into_inner(), reply)).await
+        let request = request.into_inner();
+        self.run(move |actor| operation(actor, request)).await
     }
 
     fn build(peer: Option<&v1::Peer>) -> Result<String, Status> {

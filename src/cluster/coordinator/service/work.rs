@@ -2,23 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
 use super::{Service, malformed, unavailable};
 use crate::cluster::auth::Action;
 use crate::cluster::campaign::{UnitId, UnitResult};
 use crate::cluster::coordinator::access::{remote, worker_address};
+use crate::cluster::coordinator::actor::CampaignActor;
 use crate::cluster::coordinator::commands::{self, SyncReply, WorkerDetails};
-use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages, v1};
+use crate::cluster::protocol::v1::{self, proving_server::Proving, work_server::Work};
+use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages};
 
 /// The longest duration of a long poll, shorter than the timeout of a worker.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-impl Service {
-    pub(super) async fn sync(
+#[tonic::async_trait]
+impl Work for Service {
+    async fn sync(
         &self,
         request: Request<v1::SyncRequest>,
-    ) -> Result<v1::SyncResponse, Status> {
+    ) -> Result<Response<v1::SyncResponse>, Status> {
         const LOOK_AGAIN: Duration = Duration::from_secs(1);
         /// The pause before the next query for work to lease.
         const PAUSE: Duration = Duration::from_millis(10);
@@ -40,7 +43,7 @@ impl Service {
         let answer = loop {
             work.mark_unchanged();
             let (request, about) = (request.clone(), about.clone());
-            let answer = self.ask(|reply| commands::Request::Sync(request, about, reply)).await?;
+            let answer = self.run(move |actor| actor.sync(&request, about)).await?;
             let idle = answer.response.desired.is_empty() && answer.response.cancel.is_empty();
             let waits = idle && answer.quarantined.is_none() && !answer.draining;
             if !waits
@@ -69,19 +72,19 @@ impl Service {
             text: job.to_string(),
         };
         self.shared.metrics.synced(began.elapsed());
-        Ok(v1::SyncResponse {
+        Ok(Response::new(v1::SyncResponse {
             jobs: jobs.iter().map(text).collect(),
             running_jobs,
             quarantined: quarantined.unwrap_or_default(),
             running_proofs: self.shared.proofs.running(),
             ..messages::sync_response(&response)
-        })
+        }))
     }
 
-    pub(super) async fn listen(
+    async fn listen(
         &self,
         request: Request<v1::ListenRequest>,
-    ) -> Result<v1::ListenResponse, Status> {
+    ) -> Result<Response<v1::ListenResponse>, Status> {
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
@@ -90,21 +93,22 @@ impl Service {
         let mut stopping = self.shared.stopping.clone();
         // Register first, so that no wake is missed.
         let mut registered = self.shared.calls.register(&caller.name);
-        let kept =
-            self.ask(|reply| commands::Request::HasReservedCheck(caller.name, reply)).await?;
+        let has_check =
+            move |actor: &mut CampaignActor| actor.campaign.has_reserved_spot_check(&caller.name);
+        let kept = self.run(has_check).await?;
         let kept = kept
             || tokio::select! {
                 () = registered.woken() => true,
                 () = tokio::time::sleep_until(until) => false,
                 _ = stopping.wait_for(|stop| *stop) => false,
             };
-        Ok(v1::ListenResponse { kept })
+        Ok(Response::new(v1::ListenResponse { kept }))
     }
 
-    pub(super) async fn complete(
+    async fn complete(
         &self,
         request: Request<v1::CompleteRequest>,
-    ) -> Result<v1::CompleteResponse, Status> {
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
         let caller =
             self.shared.access.admit(&request, Action::Complete, &request.get_ref().worker)?;
         let request = request.into_inner();
@@ -121,20 +125,20 @@ impl Service {
         let results: Result<Vec<UnitResult>, Malformed> =
             results.map(|result| messages::unit_result(result, (&name, &owner), &build)).collect();
         let results = results.map_err(malformed)?;
-        let verdicts = self.ask(|reply| commands::Request::Complete(results, reply)).await?;
+        let verdicts = self.send(|reply| commands::Request::Complete(results, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
-        Ok(v1::CompleteResponse {
+        Ok(Response::new(v1::CompleteResponse {
             verdicts: verdicts
                 .into_iter()
                 .map(|verdict| v1::Verdict::from(verdict).into())
                 .collect(),
-        })
+        }))
     }
 
-    pub(super) async fn fail(
+    async fn fail(
         &self,
         request: Request<v1::FailRequest>,
-    ) -> Result<v1::FailResponse, Status> {
+    ) -> Result<Response<v1::FailResponse>, Status> {
         /// The maximum length of a failure report, in characters.
         const MOST_LETTERS: usize = 500;
         let caller = self.shared.access.admit(&request, Action::Fail, &request.get_ref().worker)?;
@@ -144,31 +148,30 @@ impl Service {
             job: protocol::job_hash(&request.job).map_err(malformed)?,
             unit: request.unit,
         };
-        let (attempt, unsuited) = (
-            request.attempt,
-            matches!(request.reason(), v1::FailReason::Unsuited | v1::FailReason::Job),
-        );
+        let (worker, attempt) = (caller.name, request.attempt);
         let class = match request.reason() {
             v1::FailReason::Unspecified => "no reason given",
-            v1::FailReason::Job => "the job is not understood",
             v1::FailReason::Device => "a device failed",
             v1::FailReason::Check => "the count is inconsistent",
-            v1::FailReason::Unsuited => "the worker has no kernel that can count it",
+            v1::FailReason::Unsuited | v1::FailReason::Job => {
+                self.run(move |actor| actor.mark_unsuited(unit, attempt, &worker)).await?;
+                return Ok(Response::new(v1::FailResponse {}));
+            }
         };
         let detail =
             request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
         let reason = format!("{class}: {}", detail.collect::<String>());
-        let worker = caller.name;
-        let kept = self
-            .ask(|reply| commands::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
-            .await?;
-        kept.map_err(unavailable).map(|()| v1::FailResponse {})
+        let kept = self.run(move |actor| actor.fail(unit, attempt, &worker, &reason)).await?;
+        kept.map_err(unavailable).map(|()| Response::new(v1::FailResponse {}))
     }
+}
 
-    pub(super) async fn prove(
+#[tonic::async_trait]
+impl Proving for Service {
+    async fn prove(
         &self,
         request: Request<v1::ProveRequest>,
-    ) -> Result<v1::ProveResponse, Status> {
+    ) -> Result<Response<v1::ProveResponse>, Status> {
         /// Shorter than the timeout of a worker.
         const WAIT: Duration = Duration::from_secs(10);
         let caller =
@@ -190,12 +193,12 @@ impl Service {
                 return Err(Status::unavailable("the coordinator is stopping; try again later"));
             }
         };
-        Ok(v1::ProveResponse {
+        Ok(Response::new(v1::ProveResponse {
             tasks: reply.tasks.iter().map(|(task, query)| protocol::task(*task, query)).collect(),
             cancel: reply.cancel,
             running_proofs: if is_done { 0 } else { proofs.running() },
             quarantined: reply.quarantined.unwrap_or_default(),
             unreadable: reply.unreadable.unwrap_or_default(),
-        })
+        }))
     }
 }

@@ -16,13 +16,8 @@ fn the_size_of_a_status_is_bounded_whatever_workers_report() {
     for unit in 0..=SOURCES {
         // One source has counted twice as many units as any other.
         let name = long(unit.min(SOURCES - 1));
-        let source = Source {
-            worker: name.clone(),
-            owner: name.clone(),
-            kernel: name.clone(),
-            device: name.clone(),
-            build: name,
-        };
+        let [worker, owner, kernel, device, build] = std::array::from_fn(|_| name.clone());
+        let source = Source { worker, owner, kernel, device, build };
         test.actor.campaign.apply(&done(UnitId { job, unit }, 1, source));
     }
     for number in 0..100 {
@@ -60,14 +55,10 @@ fn the_size_of_a_list_of_workers_is_bounded_whatever_they_report() {
         let request = SyncRequest {
             worker: long(number),
             owner: long(number),
-            address: None,
             boot: 1,
             capacity: 1,
             kernels: (0..64).map(long).collect(),
-            devices: Vec::new(),
-            units_per_s: Vec::new(),
-            held: Vec::new(),
-            draining: false,
+            ..SyncRequest::default()
         };
         test.actor.campaign.sync(&request, number);
     }

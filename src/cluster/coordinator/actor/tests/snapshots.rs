@@ -23,22 +23,13 @@ fn shown(actor: &CampaignActor) -> String {
 /// Events of a job of four units that leave nothing out, each to be recorded by itself.
 fn history(job: JobHash) -> Vec<CampaignEvent> {
     let unit = |unit| UnitId { job, unit };
-    let recount = |which, solutions, worker: &str, agrees| {
-        let CampaignEvent::UnitDone { unit, tally, source, elapsed_s, .. } =
-            done(unit(which), solutions, source(worker))
-        else {
-            unreachable!("it is one")
-        };
-        let (mirrored, signature) = (true, None);
-        CampaignEvent::Recount { unit, tally, source, mirrored, agrees, elapsed_s, signature }
-    };
     vec![
         done(unit(0), 46, source("w1")),
         CampaignEvent::WorkerSeen { worker: "w1".into(), owner: "w1".into(), key: None },
-        recount(0, 46, "w2", true),
+        recount(unit(0), 46, "w2", true),
         CampaignEvent::UnitPoisoned { unit: unit(1), reason: "it failed".into() },
         done(unit(2), 40, source("w2")),
-        recount(2, 41, "w1", false),
+        recount(unit(2), 41, "w1", false),
         CampaignEvent::WorkerQuarantined {
             worker: "w2".into(),
             reason: "it lied".into(),

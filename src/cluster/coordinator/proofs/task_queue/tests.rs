@@ -12,8 +12,8 @@ const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
 const NONE: [u64; 0] = [];
 
-fn query(column: usize) -> TaskQuery {
-    let prefix = vec![column];
+fn query(prefix: &[usize]) -> TaskQuery {
+    let prefix = prefix.to_vec();
     let query = CompletionQuery { n: 8, prefix, programmes: 1, node_limit: 1, attempt: 0 };
     TaskQuery::Completion(query)
 }
@@ -30,7 +30,7 @@ fn part() -> TaskQuery {
 fn queue_of(columns: &[usize]) -> QueueState {
     let mut state = QueueState::new(100);
     for &column in columns {
-        state.add(JOB, 0, query(column));
+        state.add(JOB, 0, query(&[column]));
     }
     state
 }
@@ -42,6 +42,11 @@ fn call(boot: u64, number: u64, capacity: usize, holding: &[u64]) -> ProveCall {
 
 fn given_up() -> TaskAnswer {
     TaskAnswer { outcome: TaskOutcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
+}
+
+fn given_up_by_a() -> Answered {
+    let (worker, kind) = ("a".to_owned(), TaskKind::Completion);
+    Answered { worker, boot: 1, kind, answer: given_up() }
 }
 
 fn numbers(reply: Option<ProveReply>) -> Vec<u64> {
@@ -80,7 +85,7 @@ fn two_tasks_keep_a_thread_of_a_live_worker_busy() {
 fn tasks_of_higher_priority_are_leased_first() {
     let mut state = QueueState::new(100);
     for (column, priority) in [(0, 0), (2, -1), (4, 7), (6, 0), (8, 7)] {
-        state.add(JOB, priority, query(column));
+        state.add(JOB, priority, query(&[column]));
     }
     assert_eq!(numbers(state.call("a", &call(1, 1, 3, &[]), 0)), [102, 104, 100]);
     assert_eq!(numbers(state.call("a", &call(1, 2, 5, &[102, 104, 100]), 0)), [103, 101]);
@@ -91,16 +96,9 @@ fn smaller_prefixes_are_leased_first_and_jobs_take_turns() {
     let mut state = QueueState::new(100);
     let other = JobHash::from_bytes([6; 16]);
     for (job, column) in [(JOB, 4), (JOB, 2), (other, 5), (JOB, 0), (other, 1), (JOB, 2)] {
-        state.add(job, 0, query(column));
+        state.add(job, 0, query(&[column]));
     }
-    let longer = TaskQuery::Completion(CompletionQuery {
-        n: 8,
-        prefix: vec![0, 3],
-        programmes: 1,
-        node_limit: 1,
-        attempt: 0,
-    });
-    state.add(JOB, 0, longer);
+    state.add(JOB, 0, query(&[0, 3]));
     // The most urgent ones of the jobs first, then the next ones; equal prefixes by number.
     assert_eq!(
         numbers(state.call("a", &call(1, 1, 9, &[]), 0)),
@@ -190,16 +188,7 @@ fn an_answer_counts_once_and_answered_or_withdrawn_tasks_are_cancelled() {
     state.answer("a", 1, vec![(100, given_up()), (55, given_up())]);
     let late = TaskAnswer { outcome: TaskOutcome::Completed(vec![]), ..given_up() };
     state.answer("b", 1, vec![(100, late)]);
-    let kept = state.tasks[&100].answer.clone();
-    assert_eq!(
-        kept,
-        Some(Answered {
-            worker: "a".into(),
-            boot: 1,
-            kind: TaskKind::Completion,
-            answer: given_up()
-        })
-    );
+    assert_eq!(state.tasks[&100].answer, Some(given_up_by_a()));
     state.tasks.remove(&101);
     let reply = state.call("a", &call(1, 2, 2, &[100, 101]), 0).expect("the latest call");
     assert_eq!(reply, ProveReply { cancel: vec![100, 101], ..ProveReply::default() });
@@ -211,33 +200,25 @@ fn a_solver_receives_the_answer_or_none_once_the_task_is_withdrawn() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| queue.ask((JOB, 0), query(3), &|| true));
+        let asked = scope.spawn(|| queue.ask((JOB, 0), query(&[3]), &|| true));
         let long = Duration::from_secs(100);
         let reply = runtime.block_on(queue.call("a", call(1, 1, 1, &[]), long));
         let (number, leased) = reply.tasks[0].clone();
-        assert_eq!((leased, queue.open(JOB)), (query(3), (1, 1)));
+        assert_eq!((leased, queue.open(JOB)), (query(&[3]), (1, 1)));
         let answers = vec![(number, given_up())];
         let last = ProveCall { answers, ..call(1, 2, 0, &[]) };
         assert_eq!(runtime.block_on(queue.call("a", last, long)), ProveReply::default());
         let answered = asked.join().expect("no panic").expect("an answer");
-        assert_eq!(
-            answered,
-            Answered {
-                worker: "a".into(),
-                boot: 1,
-                kind: TaskKind::Completion,
-                answer: given_up()
-            }
-        );
+        assert_eq!(answered, given_up_by_a());
     });
-    assert_eq!(queue.ask((JOB, 0), query(3), &|| false), None);
+    assert_eq!(queue.ask((JOB, 0), query(&[3]), &|| false), None);
     assert_eq!(queue.open(JOB), (0, 0));
 }
 
 #[test]
 fn tasks_of_a_quarantined_worker_go_to_others() {
     let queue = TaskQueue::new();
-    let number = queue.state().add(JOB, 0, query(0));
+    let number = queue.state().add(JOB, 0, query(&[0]));
     assert_eq!(numbers(queue.state().call("liar", &call(1, 1, 1, &[]), 0)), [number]);
     queue.quarantine("liar", "it lied");
     let reply = queue.state().call("liar", &call(1, 2, 1, &[number]), 0).expect("the latest call");
@@ -250,14 +231,14 @@ fn tasks_of_a_quarantined_worker_go_to_others() {
 fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts() {
     let queue = TaskQueue::new();
     let part = queue.state().add(JOB, 0, part());
-    let completion = queue.state().add(JOB, 0, query(0));
+    let completion = queue.state().add(JOB, 0, query(&[0]));
     let newer = |number, holding: &[u64]| call(7, number, 9, holding);
     assert_eq!(numbers(queue.state().call("newer", &newer(1, &[]), 0)), [part, completion]);
     queue.state().answer("newer", 7, vec![(completion, given_up())]);
     let answered = queue.state().tasks[&completion].answer.clone().expect("an answer");
     queue.state().tasks.remove(&completion);
     queue.mark_unreadable(&answered, "a step of kind 9");
-    let another = queue.state().add(JOB, 0, query(2));
+    let another = queue.state().add(JOB, 0, query(&[2]));
     // It keeps its subtree task, gets the reason, and is not quarantined.
     let reply = queue.state().call("newer", &newer(2, &[part]), 0).expect("the latest call");
     assert_eq!((reply.tasks.len(), reply.cancel.len(), &reply.quarantined), (0, 0, &None));
@@ -279,7 +260,7 @@ fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts(
 fn a_worker_that_does_not_search_subtrees_gets_none() {
     let mut state = QueueState::new(100);
     state.add(JOB, 0, part());
-    state.add(JOB, 0, query(0));
+    state.add(JOB, 0, query(&[0]));
     let old = ProveCall { parts: false, ..call(1, 1, 9, &[]) };
     assert_eq!(numbers(state.call("old", &old, 0)), [101]);
     assert_eq!(numbers(state.call("new", &call(1, 1, 9, &[]), 0)), [100]);
