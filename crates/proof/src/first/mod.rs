@@ -77,7 +77,7 @@ const TOO_LONG: ProofError = ProofError::Damaged("bytes follow the end of the pr
 pub fn certificate(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
 ) -> Result<Vec<u8>, ProofError> {
     certificate_within(n, solution, refutations, 1, &mut Meter::new(None))
 }
@@ -90,7 +90,7 @@ pub fn certificate(
 pub fn certificate_within(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
@@ -106,7 +106,7 @@ pub fn certificate_within(
 pub fn certificate_with_checked(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
     checked: &CheckedRefutationSet,
     threads: usize,
     meter: &mut Meter<'_>,
