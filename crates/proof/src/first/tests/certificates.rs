@@ -100,7 +100,7 @@ fn no_input_makes_the_checker_panic() {
         let (n, threads) = (random.usize(0..=12), random.usize(1..=2));
         let _ = check_with_threads(n, &proof, threads, &mut Meter::default());
     }
-    assert!(check(129, &[0, 0, 0]).is_err());
+    assert!(check_with_threads(129, &[0, 0, 0], 1, &mut Meter::default()).is_err());
 }
 
 #[test]
