@@ -50,7 +50,7 @@ mod refuted_positions;
 mod tests;
 
 pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
-pub(crate) use knapsack::{Heaviest, KnapsackOutcome};
+pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;
 pub use refutation::{LARGEST_MULTIPLIER, Line, Multipliers, Refutation};
