@@ -57,6 +57,8 @@ mod set_numbers;
 mod special_schemes;
 mod subproblems;
 mod symmetry_case;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use attack_state::{AttackState, columns_of, full_row};
 #[cfg(feature = "cluster")]
