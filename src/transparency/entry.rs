@@ -146,34 +146,26 @@ impl LogEntry {
     /// signature, or `None` if the entry has no author. Returns a sum that overflows as the largest
     /// number.
     pub fn claim(&self, job: JobHash) -> Option<Claim<'_>> {
-        let statement = |unit: &u64, mirrored, thirds, kernel, signature: &Option<_>| {
+        let claim = |unit: &u64, mirrored, thirds, kernel, by: &Author, signature: &Option<_>| {
             let commitment = signature.map_or([0; 32], |signed: ResultSignature| signed.commitment);
             let (unit, sub_ranges) = (UnitId { job, unit: *unit }, SubRangeSet::default());
-            Statement { unit, mirrored, sub_ranges, thirds, commitment, kernel }
+            let statement = Statement { unit, mirrored, sub_ranges, thirds, commitment, kernel };
+            Claim { statement, by: *by, signature: *signature }
         };
         Some(match self {
-            Self::Result { unit, thirds, kernel, by, signature } => Claim {
-                statement: statement(unit, false, *thirds, kernel, signature),
-                by: *by,
-                signature: *signature,
-            },
-            Self::Recount { unit, thirds, mirrored, kernel, by, signature } => Claim {
-                statement: statement(unit, *mirrored, *thirds, kernel, signature),
-                by: *by,
-                signature: *signature,
-            },
+            Self::Result { unit, thirds, kernel, by, signature } => {
+                claim(unit, false, *thirds, kernel, by, signature)
+            }
+            Self::Recount { unit, thirds, mirrored, kernel, by, signature } => {
+                claim(unit, *mirrored, *thirds, kernel, by, signature)
+            }
             Self::SpotCheck { unit, sub_ranges, sums, kernel, by, signature, .. } => {
                 let sum = sums.iter().try_fold(0_u128, |sum, part| sum.checked_add(*part));
-                let whole = statement(unit, true, sum.unwrap_or(u128::MAX), kernel, signature);
-                Claim {
-                    statement: Statement {
-                        sub_ranges: *sub_ranges,
-                        commitment: commitment(sums),
-                        ..whole
-                    },
-                    by: *by,
-                    signature: *signature,
-                }
+                let sum = sum.unwrap_or(u128::MAX);
+                let mut claim = claim(unit, true, sum, kernel, by, signature);
+                claim.statement.sub_ranges = *sub_ranges;
+                claim.statement.commitment = commitment(sums);
+                claim
             }
             Self::Job { .. } | Self::Signer { .. } | Self::Void { .. } | Self::State { .. } => {
                 return None;
