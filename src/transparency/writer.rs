@@ -142,23 +142,6 @@ mod tests {
     use crate::transparency::merkle::root_of_inclusion;
     use crate::transparency::tile::{entries_of, hashes_of};
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let folder =
-                std::env::temp_dir().join(format!("nqueens-log-{}-{name}", std::process::id()));
-            let _ = fs::remove_dir_all(&folder);
-            Self(folder)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     fn entry(number: u64) -> Vec<u8> {
         format!("entry {number}").into_bytes()
     }
@@ -195,22 +178,22 @@ mod tests {
 
     #[test]
     fn a_log_that_grows_in_steps_equals_one_that_is_written_at_once() {
-        let scratch = Scratch::new("steps");
+        let folder = tempfile::tempdir().expect("a folder");
         let mut published = 0;
         for size in [1, 3, 256, 257, 511, 512, 700, 70_000] {
-            let frontier = write(&scratch.0, published, size);
+            let frontier = write(folder.path(), published, size);
             let mut whole = Frontier::default();
             (0..size).for_each(|number| whole.push(leaf_hash(&entry(number))));
             assert_eq!(frontier, whole);
-            check(&scratch.0, size, whole.root());
+            check(folder.path(), size, whole.root());
             published = size;
         }
     }
 
     #[test]
     fn an_entry_that_is_too_long_is_refused() {
-        let scratch = Scratch::new("long");
-        let mut writer = LogWriter::new(&scratch.0, 0);
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = LogWriter::new(folder.path(), 0);
         let error = writer.append(&vec![b'x'; 70_000]).expect_err("too long");
         assert_eq!(error.to_string(), "entry 0 has 70000 bytes; at most 65535 are allowed");
     }
