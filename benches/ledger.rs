@@ -30,7 +30,7 @@ fn submitted(units: u64) -> (JobHash, Entry) {
 fn done(job: JobHash, unit: u64) -> Entry {
     let completions = unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     let mut tally = Tally::default();
-    tally.add(24, completions, Residues::of(completions.into()), completions).expect("fits");
+    tally.add(24, completions, Residues::of(completions.into()), completions.into()).expect("fits");
     let worker = format!("worker-{:04}.example.org", unit % 1000);
     let [owner, kernel, device, build] = ["", "avx512", "cpu", "0.1.0"].map(str::to_owned);
     let event = CampaignEvent::UnitDone {

@@ -19,6 +19,9 @@
 
 use crate::board::{Piece, Problem};
 
+/// The known values: a sequence, the n of its first value, and its values from there on.
+const VALUES: &str = include_str!("../records/published/solutions.csv");
+
 /// A sequence of published values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sequence {
@@ -85,21 +88,6 @@ impl Sequence {
             Self::Rooks => "rooks",
         }
     }
-
-    /// Returns the first n with a value, and the values from there on.
-    const fn values(self) -> (usize, &'static [u128]) {
-        match self {
-            Self::Total => (0, TOTAL),
-            Self::Fundamental => (1, FUNDAMENTAL),
-            Self::PointSymmetric => (1, POINT_SYMMETRIC),
-            Self::QuarterTurnSymmetric => (0, QUARTER_TURN_SYMMETRIC),
-            Self::Toroidal => (1, TOROIDAL),
-            Self::Superqueens => (1, SUPERQUEENS),
-            Self::SuperqueensFundamental => (1, SUPERQUEENS_FUNDAMENTAL),
-            Self::CompletionThreshold => (4, COMPLETION_THRESHOLD),
-            Self::Rooks => (0, &[]),
-        }
-    }
 }
 
 /// Returns the sequence of the total counts for a piece.
@@ -123,270 +111,11 @@ pub fn lookup(sequence: Sequence, n: usize) -> Option<u128> {
     if sequence == Sequence::Rooks {
         return (1..=n as u128).try_fold(1u128, u128::checked_mul);
     }
-    let (first, values) = sequence.values();
-    values.get(n.checked_sub(first)?).copied()
+    let row = |line: &'static str| line.strip_prefix(sequence.oeis())?.strip_prefix(',');
+    let (first, values) = VALUES.lines().find_map(row)?.split_once(',').expect("three fields");
+    let place = n.checked_sub(first.parse().expect("the n of the first value"))?;
+    values.split(' ').nth(place).map(|value| value.parse().expect("a number"))
 }
-
-/// From n = 0.
-const TOTAL: &[u128] = &[
-    1,
-    1,
-    0,
-    0,
-    2,
-    10,
-    4,
-    40,
-    92,
-    352,
-    724,
-    2_680,
-    14_200,
-    73_712,
-    365_596,
-    2_279_184,
-    14_772_512,
-    95_815_104,
-    666_090_624,
-    4_968_057_848,
-    39_029_188_884,
-    314_666_222_712,
-    2_691_008_701_644,
-    24_233_937_684_440,
-    227_514_171_973_736,
-    2_207_893_435_808_352,
-    22_317_699_616_364_044,
-    234_907_967_154_122_528,
-];
-
-/// From n = 1.
-const FUNDAMENTAL: &[u128] = &[
-    1,
-    0,
-    0,
-    1,
-    2,
-    1,
-    6,
-    12,
-    46,
-    92,
-    341,
-    1_787,
-    9_233,
-    45_752,
-    285_053,
-    1_846_955,
-    11_977_939,
-    83_263_591,
-    621_012_754,
-    4_878_666_808,
-    39_333_324_973,
-    336_376_244_042,
-    3_029_242_658_210,
-    28_439_272_956_934,
-    275_986_683_743_434,
-    2_789_712_466_510_289,
-    29_363_495_934_315_694,
-];
-
-/// From n = 1.
-const POINT_SYMMETRIC: &[u128] = &[
-    1,
-    0,
-    0,
-    2,
-    2,
-    4,
-    8,
-    4,
-    16,
-    12,
-    48,
-    80,
-    136,
-    420,
-    1_240,
-    3_000,
-    8_152,
-    18_104,
-    44_184,
-    144_620,
-    375_664,
-    1_250_692,
-    3_581_240,
-    11_675_080,
-    34_132_592,
-    115_718_268,
-    320_403_024,
-    1_250_901_440,
-    3_600_075_088,
-    14_589_438_024,
-    43_266_334_696,
-    181_254_386_312,
-];
-
-/// From n = 0.
-const QUARTER_TURN_SYMMETRIC: &[u128] = &[
-    1,
-    1,
-    0,
-    0,
-    2,
-    2,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    8,
-    8,
-    0,
-    0,
-    64,
-    128,
-    0,
-    0,
-    480,
-    704,
-    0,
-    0,
-    3_328,
-    3_264,
-    0,
-    0,
-    32_896,
-    43_776,
-    0,
-    0,
-    406_784,
-    667_904,
-    0,
-    0,
-    5_845_504,
-    8_650_752,
-    0,
-    0,
-    77_184_000,
-    101_492_736,
-    0,
-    0,
-    1_261_588_480,
-    1_795_233_792,
-    0,
-    0,
-    21_517_426_688,
-    35_028_172_800,
-    0,
-    0,
-    406_875_119_616,
-    652_044_443_648,
-    0,
-    0,
-];
-
-/// From n = 1.
-const TOROIDAL: &[u128] = &[
-    1,
-    0,
-    0,
-    0,
-    10,
-    0,
-    28,
-    0,
-    0,
-    0,
-    88,
-    0,
-    4_524,
-    0,
-    0,
-    0,
-    140_692,
-    0,
-    820_496,
-    0,
-    0,
-    0,
-    128_850_048,
-    0,
-    1_957_725_000,
-    0,
-    0,
-    0,
-    605_917_055_356,
-    0,
-    13_404_947_681_712,
-    0,
-    0,
-    0,
-    53_742_116_622_600,
-];
-
-/// From n = 1.
-const SUPERQUEENS: &[u128] = &[
-    1,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    4,
-    44,
-    156,
-    1_876,
-    5_180,
-    32_516,
-    202_900,
-    1_330_622,
-    8_924_976,
-    64_492_432,
-    495_864_256,
-    3_977_841_852,
-    34_092_182_276,
-    306_819_842_212,
-    2_883_202_816_808,
-    28_144_109_776_812,
-    286_022_102_245_804,
-];
-
-/// From n = 1.
-const SUPERQUEENS_FUNDAMENTAL: &[u128] = &[
-    1,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    1,
-    6,
-    22,
-    239,
-    653,
-    4_089,
-    25_411,
-    166_463,
-    1_115_871,
-    8_062_150,
-    61_984_976,
-    497_236_090,
-    4_261_538_564,
-    38_352_532_487,
-    360_400_504_834,
-    3_518_014_210_402,
-    35_752_764_285_788,
-];
-
-/// From n = 4.
-const COMPLETION_THRESHOLD: &[u128] = &[0, 1, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4, 4];
 
 #[cfg(test)]
 mod tests {
@@ -411,6 +140,24 @@ mod tests {
             lookup(Sequence::Rooks, 32),
             Some(263_130_836_933_693_530_167_218_012_160_000_000)
         );
+    }
+
+    #[test]
+    fn the_values_are_those_of_a_range_of_n() {
+        for (sequence, known) in [
+            (Sequence::Total, 0..=27),
+            (Sequence::Fundamental, 1..=27),
+            (Sequence::PointSymmetric, 1..=32),
+            (Sequence::QuarterTurnSymmetric, 0..=55),
+            (Sequence::Toroidal, 1..=35),
+            (Sequence::Superqueens, 1..=26),
+            (Sequence::SuperqueensFundamental, 1..=26),
+            (Sequence::CompletionThreshold, 4..=20),
+        ] {
+            for n in 0..=60 {
+                assert_eq!(lookup(sequence, n).is_some(), known.contains(&n), "{sequence:?}, {n}");
+            }
+        }
     }
 
     #[test]

@@ -397,7 +397,6 @@ fn checked_certificate(
     terminal: &Terminal,
 ) -> Result<Option<Vec<u8>>, Failure> {
     let refutations = found.refutations(n);
-    let refutations: Vec<_> = refutations.iter().collect();
     let is_over = || terminal.is_over();
     let mut meter = Meter::new(None).stopped_by(&is_over);
     let solution = found.solution.as_deref();

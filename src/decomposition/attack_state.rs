@@ -30,6 +30,22 @@ impl AttackState {
         }
     }
 
+    /// Returns whether the two states have a column or a diagonal in common.
+    pub(crate) const fn meets(self, other: Self) -> bool {
+        self.columns & other.columns != 0
+            || self.antidiagonals & other.antidiagonals != 0
+            || self.diagonals & other.diagonals != 0
+    }
+
+    /// Returns the state with the queens of both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            columns: self.columns | other.columns,
+            antidiagonals: self.antidiagonals | other.antidiagonals,
+            diagonals: self.diagonals | other.diagonals,
+        }
+    }
+
     /// Returns the columns of `row` attacked along an antidiagonal. Bits from n on are meaningless.
     #[inline]
     pub const fn antidiagonal_window(self, row: usize) -> u32 {
@@ -68,7 +84,7 @@ pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the state after placing queens on `squares`.
-pub(super) fn state_of(n: usize, squares: &[Square]) -> AttackState {
+pub(crate) fn state_of(n: usize, squares: &[Square]) -> AttackState {
     squares.iter().fold(AttackState::default(), |s, q| s.with_queen(n, q.row, 1 << q.col))
 }
 

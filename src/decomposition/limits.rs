@@ -21,7 +21,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::prefixes::Decomposition;
+use super::prefixes::{Decomposition, prefix_rows};
 use super::symmetry_case::SymmetryCase;
 use crate::tally::Thirds;
 
@@ -54,7 +54,9 @@ impl Decomposition {
             return self.limits_of_sets(range);
         }
         let mut limits = UnitLimits::default();
-        for (case, prefixes, filled) in self.cases_in(range) {
+        for (index, part) in self.parts_by_case(range) {
+            let (case, prefixes) = (&self.cases()[index], part.end - part.start);
+            let filled = prefix_rows(self.job(), case);
             let (completions, nodes) = (most_completions(case, filled), most_nodes(case, filled));
             let thirds = u128::from(case.weight()).saturating_mul(completions);
             let all = |of_one: u128| of_one.saturating_mul(prefixes.into());
@@ -77,11 +79,7 @@ impl Decomposition {
         }
         let n = self.job().problem().n() as u128;
         let factorial = |k: u128| (1..=k).product::<u128>();
-        let placements = (1..=n).rev().scan(1u128, |product, free| {
-            *product = product.saturating_mul(free);
-            Some(*product)
-        });
-        let nodes = placements.fold(1u128, u128::saturating_add).saturating_mul(n * n + 1);
+        let nodes = (1 + placements(n)).saturating_mul(n * n + 1);
         let weights: BTreeSet<Thirds> =
             self.set_families().iter().flat_map(super::SetFamily::weights).collect();
         let heaviest = u128::from(weights.last().copied().unwrap_or_default());
@@ -112,38 +110,41 @@ fn most_completions(case: &SymmetryCase, filled: usize) -> u128 {
 /// Returns an upper bound of the nodes that a kernel visits below a prefix of `case` with `filled`
 /// rows filled.
 fn most_nodes(case: &SymmetryCase, filled: usize) -> u128 {
-    let rows = (case.rows().len() - filled) as u128;
-    let placements = (1..=rows).rev().scan(1, |product, free| {
+    placements((case.rows().len() - filled) as u128)
+}
+
+/// Returns the number of placements of one or more rooks in the first of `rows` rows, one in each.
+/// For 32 rows it is below 2^120.
+fn placements(rows: u128) -> u128 {
+    let by_number = (1..=rows).rev().scan(1, |product, free| {
         *product *= free;
         Some(*product)
     });
-    placements.sum()
+    by_number.sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::board::{Piece, Problem, Square};
-    use crate::decomposition::{Job, Scheme};
+    use crate::decomposition::testing::{decompose, queens};
 
-    fn decompose(problem: Problem, scheme: Scheme, depth: usize, unit: u64) -> Decomposition {
-        Decomposition::new(Job::new(problem, scheme, Some(depth), unit).expect("a small board"))
+    /// Decomposes the empty board of rooks.
+    fn rooks(n: usize) -> Decomposition {
+        decompose(&Problem::empty(Piece::Rook, n), None, 1)
     }
 
     #[test]
     fn an_empty_board_of_rooks_reaches_its_limit() {
         for (n, factorial) in [(0u32, 1u128), (1, 1), (5, 120), (12, 479_001_600)] {
-            let rooks = decompose(Problem::empty(Piece::Rook, n as usize), Scheme::Whole, 0, 1);
-            let limits = rooks.unit_limits(0);
+            let limits = rooks(n as usize).unit_limits(0);
             assert_eq!((limits.prefixes, limits.most_thirds), (1, 3 * factorial), "n = {n}");
             assert!(
                 limits.most_nodes + 1 >= 1 << n,
                 "n = {n}: Ryser's formula takes 2^n - 1 steps"
             );
         }
-        let largest =
-            decompose(Problem::empty(Piece::Rook, 32), Scheme::Whole, 0, 1).unit_limits(0);
-        assert_eq!(largest.most_thirds, 3 * (1..=32).product::<u128>());
+        assert_eq!(rooks(32).unit_limits(0).most_thirds, 3 * (1..=32).product::<u128>());
     }
 
     #[test]
@@ -151,13 +152,13 @@ mod tests {
         // Two squares of the last row are open: at most 2 × 3 × 2 × 1.
         let blocked = vec![Square::new(3, 0), Square::new(3, 2)];
         let rooks = Problem::new(Piece::Rook, 4, Vec::new(), blocked).expect("on the board");
-        assert_eq!(decompose(rooks, Scheme::Whole, 0, 1).unit_limits(0).most_thirds, 3 * 2 * 6);
+        assert_eq!(decompose(&rooks, None, 1).unit_limits(0).most_thirds, 3 * 2 * 6);
     }
 
     #[test]
     fn limits_of_ranges_add_up_and_equal_those_of_the_mirror_image() {
         for n in [6, 9, 12] {
-            let queens = decompose(Problem::empty(Piece::Queen, n), Scheme::CentreCross, 3, 17);
+            let queens = decompose(&queens(n, &[], &[]), Some(3), 17);
             let mut sum = UnitLimits::default();
             for unit in 0..queens.units() {
                 let limits = queens.unit_limits(unit);
@@ -178,10 +179,8 @@ mod tests {
 
     #[test]
     fn a_unit_without_prefixes_has_a_sum_of_0() {
-        let two_in_a_row = vec![Square::new(0, 0), Square::new(0, 5)];
-        let conflict =
-            Problem::new(Piece::Queen, 8, two_in_a_row, Vec::new()).expect("on the board");
-        let nothing = decompose(conflict, Scheme::CentreRows, 3, 10);
+        let two_in_a_row = queens(8, &[(0, 0), (0, 5)], &[]);
+        let nothing = decompose(&two_in_a_row, Some(3), 10);
         assert_eq!(nothing.unit_limits(0), UnitLimits::default());
         assert_eq!(nothing.sub_ranges(0).len(), 0);
         // The same holds for a unit index past the end of the job.

@@ -57,7 +57,10 @@ mod set_numbers;
 mod special_schemes;
 mod subproblems;
 mod symmetry_case;
+#[cfg(test)]
+pub(crate) mod testing;
 
+pub(crate) use attack_state::state_of;
 pub use attack_state::{AttackState, columns_of, full_row};
 #[cfg(feature = "cluster")]
 pub(crate) use cache::DecompositionCache;

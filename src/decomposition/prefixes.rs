@@ -195,18 +195,6 @@ impl Decomposition {
         (0..count).map(move |i| bound(i)..bound(i + 1))
     }
 
-    /// Returns the symmetry cases of the prefixes in `range`, each with the number of its prefixes
-    /// in the range and the number of open rows that these fill.
-    pub(super) fn cases_in(
-        &self,
-        range: Range<u64>,
-    ) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
-        self.parts_by_case(range).map(|(index, part)| {
-            let case = &self.cases[index];
-            (case, part.end - part.start, prefix_rows(&self.job, case))
-        })
-    }
-
     /// Splits `range` where the symmetry case changes. Returns the parts in order, each with the
     /// index of its case in [`Self::cases`].
     pub(crate) fn parts_by_case(
@@ -230,24 +218,18 @@ impl Decomposition {
         range: Range<u64>,
         mut visit: impl FnMut(&'a SymmetryCase, &Prefix),
     ) {
-        let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
-        for (case, bounds) in self.cases.iter().zip(self.first.windows(2)).skip(starts_in) {
-            let (first, end) = (bounds[0], bounds[1]);
-            if first >= range.end {
-                break;
-            }
+        for (index, part) in self.parts_by_case(range) {
+            let case = &self.cases[index];
             let mut walk = Walk {
                 case,
                 image: self.image,
                 rows: prefix_rows(&self.job, case),
-                skip: range.start.saturating_sub(first),
-                left: range.end.min(end) - range.start.max(first).min(range.end),
+                skip: part.start - self.first[index],
+                left: part.end - part.start,
                 visit: &mut |prefix| visit(case, prefix),
             };
-            if walk.left > 0 {
-                // A break means that the range is done.
-                let _ = walk.descend(Prefix::start(case));
-            }
+            // A break means that the part is done.
+            let _ = walk.descend(Prefix::start(case));
         }
     }
 }
@@ -267,7 +249,7 @@ fn sorted(mut cases: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
 
 /// Returns the number of open rows that the prefixes of `case` fill. They never reach above the
 /// block.
-fn prefix_rows(job: &Job, case: &SymmetryCase) -> usize {
+pub(super) fn prefix_rows(job: &Job, case: &SymmetryCase) -> usize {
     job.depth().saturating_sub(case.block().len()).min(case.below()).min(MAX_PREFIX_ROWS)
 }
 

@@ -191,25 +191,20 @@ mod tests {
 
     use super::*;
     use crate::board::Problem;
-    use crate::decomposition::{Decomposition, Job, Scheme};
+    use crate::decomposition::Scheme;
+    use crate::decomposition::testing::{decompose, decompose_by};
     use crate::kernel::{count_range, reference};
     use crate::symmetry::Group;
 
-    fn decompose(problem: Problem, scheme: Scheme, depth: Option<usize>) -> Decomposition {
-        Decomposition::new(Job::new(problem, scheme, depth, 1).expect("a small board"))
-    }
-
     fn solutions(piece: Piece, n: usize) -> u128 {
-        let problem = Problem::empty(piece, n);
-        let scheme = Scheme::best(&problem);
-        let decomposition = decompose(problem, scheme, None);
+        let decomposition = decompose(&Problem::empty(piece, n), None, 1);
         let all = 0..decomposition.prefixes();
         let tally = count_range(&mut Generic, &decomposition, all).expect("a small sum");
         tally.solutions().expect("a whole job")
     }
 
     fn assert_every_prefix_agrees(problem: &Problem, scheme: Scheme, depth: usize) {
-        let decomposition = decompose(problem.clone(), scheme, Some(depth));
+        let decomposition = decompose_by(scheme, problem, Some(depth), 1);
         decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
             let mut parts = Parts::default();
             Generic.count(case, std::slice::from_ref(prefix), &mut parts).expect("a small sum");

@@ -192,7 +192,8 @@ mod tests {
 
     use super::*;
     use crate::board::{Piece, Problem, Square};
-    use crate::decomposition::{Decomposition, Job, full_row};
+    use crate::decomposition::full_row;
+    use crate::decomposition::testing::decompose_by;
     use crate::kernel::{KernelKind, count_range};
 
     /// Counts by the definition: every column in every row.
@@ -218,10 +219,8 @@ mod tests {
     }
 
     /// Counts by the full path: job, symmetry case, kernel, tally.
-    fn solutions(problem: Problem, kind: KernelKind) -> u128 {
-        let scheme = kind.scheme(&problem);
-        let decomposition =
-            Decomposition::new(Job::new(problem, scheme, None, 1).expect("small enough"));
+    fn solutions(problem: &Problem, kind: KernelKind) -> u128 {
+        let decomposition = decompose_by(kind.scheme(problem), problem, None, 1);
         let mut kernel = kind.build(Piece::Rook).expect("counts rooks");
         let all = 0..decomposition.prefixes();
         count_range(&mut *kernel, &decomposition, all)
@@ -235,7 +234,7 @@ mod tests {
         for n in 0..=32 {
             let factorial: u128 = (1..=n as u128).product();
             assert_eq!(
-                solutions(Problem::empty(Piece::Rook, n), KernelKind::Generic),
+                solutions(&Problem::empty(Piece::Rook, n), KernelKind::Generic),
                 factorial,
                 "n = {n}"
             );
@@ -270,8 +269,8 @@ mod tests {
             let squares =
                 (0..n).flat_map(|r| [Square::new(r, r), Square::new(r, (r + 1) % n)]).collect();
             let problem = Problem::new(Piece::Rook, n, Vec::new(), squares).expect("on the board");
-            let oracle = solutions(problem.clone(), KernelKind::Reference);
-            assert_eq!(solutions(problem, KernelKind::Generic), oracle, "n = {n}");
+            let oracle = solutions(&problem, KernelKind::Reference);
+            assert_eq!(solutions(&problem, KernelKind::Generic), oracle, "n = {n}");
         }
     }
 

@@ -15,7 +15,7 @@
 //! one a solution; P(32) < 2^38.
 
 use crate::board::{Piece, Square};
-use crate::decomposition::{columns_of, full_row};
+use crate::decomposition::{AttackState, columns_of, full_row, state_of};
 use crate::symmetry::Symmetry;
 
 /// The number of solutions, classified by symmetry.
@@ -106,16 +106,12 @@ impl HalfTurn {
         let mut open = full_row(n) & !(columns | left | right | own_image);
         // The distance from this row up to its image.
         let distance = 2 * row + 1 - n;
-        let mut solutions = 0;
+        let (placed, mut solutions) = (self.queens.len(), 0);
         while open != 0 {
             let queen = open & open.wrapping_neg();
             open ^= queen;
             let image = queen.reverse_bits() >> (32 - n);
-            if self.piece == Piece::Queen {
-                let left = (left | queen | image << distance) << 1;
-                let right = (right | queen | image >> distance) >> 1;
-                solutions += self.fill(row + 1, columns | queen | image, left, right);
-            } else {
+            if self.piece != Piece::Queen {
                 let square = Square::new(row, queen.trailing_zeros() as usize);
                 let opposite = Symmetry::Rotate180.apply(n, square);
                 let attacked = |s: Square| self.queens.iter().any(|&q| self.piece.attacks(n, q, s));
@@ -123,12 +119,12 @@ impl HalfTurn {
                 {
                     continue;
                 }
-                let left = (left | queen | image << distance) << 1;
-                let right = (right | queen | image >> distance) >> 1;
                 self.queens.extend([square, opposite]);
-                solutions += self.fill(row + 1, columns | queen | image, left, right);
-                self.queens.truncate(self.queens.len() - 2);
             }
+            let left = (left | queen | image << distance) << 1;
+            let right = (right | queen | image >> distance) >> 1;
+            solutions += self.fill(row + 1, columns | queen | image, left, right);
+            self.queens.truncate(placed);
         }
         solutions
     }
@@ -143,49 +139,18 @@ pub fn quarter_turn_symmetric(piece: Piece, n: usize) -> u64 {
         (0..n).map(|row| (0..n).map(|col| Orbit::of(piece, n, Square::new(row, col))).collect());
     let mut search = QuarterTurn { piece, n, orbits: orbits.collect(), queens: Vec::new() };
     if n.is_multiple_of(2) {
-        return search.fill(Lines::default());
+        return search.fill(AttackState::default());
     }
     let centre = Square::new(n / 2, n / 2);
     search.queens.push(centre);
-    search.fill(Lines::of(n, &[centre]))
-}
-
-/// Rows (the used columns are the same by symmetry) and diagonals that hold a queen.
-#[derive(Clone, Copy, Default)]
-struct Lines {
-    rows: u32,
-    antidiagonals: u64,
-    diagonals: u64,
-}
-
-impl Lines {
-    fn of(n: usize, squares: &[Square]) -> Self {
-        squares.iter().fold(Self::default(), |lines, s| Self {
-            rows: lines.rows | 1 << s.row,
-            antidiagonals: lines.antidiagonals | 1 << (s.row + s.col),
-            diagonals: lines.diagonals | 1 << (s.col + n - 1 - s.row),
-        })
-    }
-
-    fn meet(self, other: Self) -> bool {
-        self.rows & other.rows != 0
-            || self.antidiagonals & other.antidiagonals != 0
-            || self.diagonals & other.diagonals != 0
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            rows: self.rows | other.rows,
-            antidiagonals: self.antidiagonals | other.antidiagonals,
-            diagonals: self.diagonals | other.diagonals,
-        }
-    }
+    search.fill(state_of(n, &[centre]))
 }
 
 /// A square and its images under quarter turns, provided that they do not attack each other.
 struct Orbit {
     squares: [Square; 4],
-    lines: Lines,
+    /// The columns (the rows are the same by symmetry) and diagonals of the squares.
+    lines: AttackState,
 }
 
 impl Orbit {
@@ -194,7 +159,7 @@ impl Orbit {
             [Symmetry::Identity, Symmetry::Rotate90, Symmetry::Rotate180, Symmetry::Rotate270];
         let squares = turns.map(|g| g.apply(n, square));
         let peaceful = crate::board::first_attack(piece, n, &squares).is_none();
-        peaceful.then(|| Self { squares, lines: Lines::of(n, &squares) })
+        peaceful.then(|| Self { squares, lines: state_of(n, &squares) })
     }
 }
 
@@ -209,8 +174,8 @@ struct QuarterTurn {
 }
 
 impl QuarterTurn {
-    fn fill(&mut self, used: Lines) -> u64 {
-        let empty = full_row(self.n) & !used.rows;
+    fn fill(&mut self, used: AttackState) -> u64 {
+        let empty = full_row(self.n) & !used.columns;
         if empty == 0 {
             return 1;
         }
@@ -221,7 +186,7 @@ impl QuarterTurn {
             let (squares, lines) = (*squares, *lines);
             let attacked =
                 |s: &Square| self.queens.iter().any(|&q| self.piece.attacks(self.n, q, *s));
-            if lines.meet(used) || (self.piece != Piece::Queen && squares.iter().any(attacked)) {
+            if lines.meets(used) || (self.piece != Piece::Queen && squares.iter().any(attacked)) {
                 continue;
             }
             self.queens.extend(squares);

@@ -81,10 +81,10 @@ impl Tally {
         weight: Thirds,
         completions: impl Into<u128>,
         shadow: Residues,
-        nodes: u64,
+        nodes: u128,
     ) -> Result<(), TallyError> {
         let thirds = completions.into().checked_mul(weight.into()).ok_or(TallyError::Overflow)?;
-        self.merge(&Self { thirds, residues: shadow.times(weight), nodes: u128::from(nodes) })
+        self.merge(&Self { thirds, residues: shadow.times(weight), nodes })
     }
 
     /// Adds another tally to this one.

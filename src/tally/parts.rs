@@ -75,13 +75,7 @@ impl Parts {
         let mut total = Tally::default();
         for part in &self.0 {
             Tally::from_parts(part.completions, part.residues, part.nodes).verify()?;
-            let thirds =
-                part.completions.checked_mul(part.weight.into()).ok_or(TallyError::Overflow)?;
-            total.merge(&Tally::from_parts(
-                thirds,
-                part.residues.times(part.weight),
-                part.nodes,
-            ))?;
+            total.add(part.weight, part.completions, part.residues, part.nodes)?;
         }
         // The residues of a product are the product of the residues, unless the sum overflowed
         // unnoticed.
@@ -103,7 +97,7 @@ mod tests {
         {
             let shadow = Residues::of(completions.into());
             parts.add(weight, completions, shadow, nodes).expect("small");
-            tally.add(weight, completions, shadow, nodes).expect("small");
+            tally.add(weight, completions, shadow, nodes.into()).expect("small");
         }
         assert_eq!(parts.total(), Ok(tally));
         assert_eq!(parts.iter().count(), 3);

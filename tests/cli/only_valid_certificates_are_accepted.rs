@@ -68,7 +68,6 @@ fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
     let found = first::first_solution(n, first::Options::default(), &mut Unobserved, &mut |_| {});
     assert!(found.finished);
     let refutations = found.refutations(n);
-    let refutations: Vec<_> = refutations.iter().collect();
     let certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations);
     (found.solution, certificate.expect("the engine's certificates are accepted"))
 }

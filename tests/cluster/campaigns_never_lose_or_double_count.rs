@@ -67,8 +67,7 @@ fn parts_of(solutions: u64, shadow: u64) -> Parts {
 fn sum(parts: &Parts) -> Tally {
     let mut tally = Tally::default();
     for part in parts.iter() {
-        let nodes = u64::try_from(part.nodes).expect("few");
-        tally.add(part.weight, part.completions, part.residues, nodes).expect("a small sum");
+        tally.add(part.weight, part.completions, part.residues, part.nodes).expect("a small sum");
     }
     tally
 }

@@ -70,7 +70,6 @@ pub fn first(
     if !finished || !problem.is_empty() {
         return proved(problem, answer, None, &throttle);
     }
-    let refutations: Vec<_> = refutations.iter().collect();
     let certificate = within(&mut throttle, |meter| {
         let threads = cores(threads);
         proof::first::certificate_within(n, columns.as_deref(), &refutations, threads, meter)

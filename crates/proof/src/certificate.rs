@@ -267,15 +267,10 @@ pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
     }
     let mut reader = Reader::new(sealed);
     reader.byte()?; // the format
-    let kind = match reader.byte()? {
-        1 => Kind::First,
-        2 => Kind::Beautiful,
-        _ => {
-            return Err(ProofError::Damaged(
-                "it proves a kind of statement that this program does not know",
-            ));
-        }
-    };
+    let code = reader.byte()?;
+    let kind = [Kind::First, Kind::Beautiful].into_iter().find(|kind| kind.code() == code);
+    let unknown = "it proves a kind of statement that this program does not know";
+    let kind = kind.ok_or(ProofError::Damaged(unknown))?;
     let n = reader.size(usize::MAX)?;
     Ok((kind, n, reader.rest()))
 }

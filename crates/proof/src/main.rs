@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _, stderr, stdout};
 use std::path::Path;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use nqueens_proof::veripb::{self, TranslationError};
 use nqueens_proof::{ErrorClass, LARGEST_FILE, StepLimit, check_with_threads};
@@ -46,38 +47,25 @@ fn main() -> ExitCode {
                 return finish(&mut stdout(), &version, 0);
             }
             Some("--max-work") => {
-                let steps = arguments.next();
-                let Some(Ok(steps)) =
-                    steps.as_deref().and_then(|steps| steps.to_str()).map(str::parse)
-                else {
+                let Some(steps) = value(arguments.next()) else {
                     return usage(
                         "--max-work takes a whole number of steps from 1 on, or unlimited",
                     );
                 };
                 limit = steps;
             }
-            Some("--threads") => {
-                let number = arguments.next();
-                let number = number.as_deref().and_then(|number| number.to_str());
-                match number.and_then(|number| number.parse().ok()) {
-                    Some(number) if (1..=MOST_THREADS).contains(&number) => threads = number,
-                    _ => return usage("--threads takes a whole number from 1 to 1024"),
-                }
-            }
+            Some("--threads") => match value(arguments.next()) {
+                Some(number) if (1..=MOST_THREADS).contains(&number) => threads = number,
+                _ => return usage("--threads takes a whole number from 1 to 1024"),
+            },
             Some("--veripb") => match arguments.next() {
                 Some(out) => translation.out = Some(out),
                 None => return usage("--veripb takes the name of the files to write"),
             },
-            Some("--veripb-limit") => {
-                let lines = arguments.next();
-                let lines = lines.as_deref().and_then(|lines| lines.to_str());
-                match lines.and_then(|lines| lines.parse().ok()).filter(|&lines| lines > 0) {
-                    Some(lines) => translation.most_lines = lines,
-                    None => {
-                        return usage("--veripb-limit takes a whole number of lines from 1 on");
-                    }
-                }
-            }
+            Some("--veripb-limit") => match value(arguments.next()) {
+                Some(lines) if lines > 0 => translation.most_lines = lines,
+                _ => return usage("--veripb-limit takes a whole number of lines from 1 on"),
+            },
             Some(flag) if flag.starts_with('-') && flag != "-" => {
                 return usage(&format!("unknown flag '{flag}'; --help shows what is possible"));
             }
@@ -110,6 +98,11 @@ fn main() -> ExitCode {
         worst = worst.max(code);
     }
     ExitCode::from(worst)
+}
+
+/// Returns the value of a flag, or `None` if it is missing or not readable.
+fn value<T: FromStr>(argument: Option<OsString>) -> Option<T> {
+    argument?.to_str()?.parse().ok()
 }
 
 /// The output for VeriPB that is asked for.

@@ -183,7 +183,7 @@ pub(super) fn unit_result(
         let mut sum = Tally::default();
         for part in of_range.iter() {
             let nodes = u64::try_from(part.nodes).unwrap_or(u64::MAX);
-            sum.add(part.weight, part.completions, part.residues, nodes)
+            sum.add(part.weight, part.completions, part.residues, nodes.into())
                 .map_err(|error| unbalanced(error.into()))?;
         }
         sub_sums.push(sum.thirds());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::decomposition::testing::queens;
 
 /// Returns all solutions of `problem`, each as the column of the queen in each row.
 pub(crate) fn solutions(problem: &Problem) -> Vec<Vec<usize>> {
@@ -47,30 +48,25 @@ fn mirrored(solution: &[usize]) -> Vec<usize> {
     solution.iter().map(|col| solution.len() - 1 - col).collect()
 }
 
-fn problem(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)]) -> Problem {
-    let squares = |list: &[(usize, usize)]| list.iter().map(|s| Square::new(s.0, s.1)).collect();
-    Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).expect("on the board")
-}
-
 /// Boards of every kind: all symmetries, some, none; with and without placed squares; columns
 /// that only one half can use.
 fn boards() -> Vec<Problem> {
-    let mut boards: Vec<Problem> = (0..=10).map(|n| problem(n, &[], &[])).collect();
+    let mut boards: Vec<Problem> = (0..=10).map(|n| queens(n, &[], &[])).collect();
     boards.extend([
-        problem(9, &[], &[(4, 4)]),
-        problem(8, &[], &[(0, 0), (0, 7), (7, 0), (7, 7)]),
-        problem(8, &[], &[(0, 3), (0, 4)]),
-        problem(9, &[], &[(0, 3), (0, 5)]),
-        problem(8, &[], &[(0, 3), (7, 4)]),
-        problem(8, &[], &[(0, 3), (7, 3)]),
-        problem(8, &[], &[(2, 5)]),
-        problem(9, &[(1, 2)], &[]),
-        problem(8, &[(4, 1)], &[]),
-        problem(9, &[(4, 2)], &[(0, 0)]),
-        problem(10, &[(9, 2), (3, 3)], &[(0, 0)]),
-        problem(8, &[], &[(4, 2), (5, 2), (6, 2), (7, 2)]),
-        problem(7, &[], &[(0, 2), (1, 2), (2, 2), (0, 4), (1, 4), (2, 4)]),
-        problem(5, &[], &[(0, 2), (1, 2), (2, 2), (3, 2), (4, 2)]),
+        queens(9, &[], &[(4, 4)]),
+        queens(8, &[], &[(0, 0), (0, 7), (7, 0), (7, 7)]),
+        queens(8, &[], &[(0, 3), (0, 4)]),
+        queens(9, &[], &[(0, 3), (0, 5)]),
+        queens(8, &[], &[(0, 3), (7, 4)]),
+        queens(8, &[], &[(0, 3), (7, 3)]),
+        queens(8, &[], &[(2, 5)]),
+        queens(9, &[(1, 2)], &[]),
+        queens(8, &[(4, 1)], &[]),
+        queens(9, &[(4, 2)], &[(0, 0)]),
+        queens(10, &[(9, 2), (3, 3)], &[(0, 0)]),
+        queens(8, &[], &[(4, 2), (5, 2), (6, 2), (7, 2)]),
+        queens(7, &[], &[(0, 2), (1, 2), (2, 2), (0, 4), (1, 4), (2, 4)]),
+        queens(5, &[], &[(0, 2), (1, 2), (2, 2), (3, 2), (4, 2)]),
     ]);
     boards
 }

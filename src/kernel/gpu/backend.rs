@@ -195,14 +195,11 @@ pub trait Backend: Send {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Piece, Problem};
-    use crate::decomposition::{Decomposition, Job, Scheme};
+    use crate::decomposition::testing::{decompose, queens};
 
     #[test]
     fn smaller_shapes_have_whole_workgroups_and_rings_of_a_power_of_two() {
-        let problem = Problem::empty(Piece::Queen, 16);
-        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 100);
-        let tables = Tables::new(&Decomposition::new(job.expect("a small board")));
+        let tables = Tables::new(&decompose(&queens(16, &[], &[]), None, 100));
         for lanes in [64, 192, 320, 448 * 64, 1 << 18] {
             let shape = Shape { lanes, chunk: 1 << 18, ring: 1 << 23, prefixes: 1 << 10 };
             for bytes in (16..30).map(|bits| 1 << bits) {

@@ -76,12 +76,10 @@ impl WgpuDevice {
         Ok(Self { inner: Some(inner) })
     }
 
-    fn inner(&mut self) -> Result<&mut Inner, Fault> {
-        self.inner.as_mut().ok_or_else(|| Fault::Lost("it stopped responding earlier".into()))
-    }
-
-    /// Leaks a device that hangs, because dropping it would wait for it.
-    fn leak_if_hung<T>(&mut self, outcome: Result<T, Fault>) -> Result<T, Fault> {
+    /// Acts on the device. Leaks a device that hangs, because dropping it would wait for it.
+    fn with<T>(&mut self, act: impl FnOnce(&mut Inner) -> Result<T, Fault>) -> Result<T, Fault> {
+        let stopped = || Fault::Lost("it stopped responding earlier".into());
+        let outcome = act(self.inner.as_mut().ok_or_else(stopped)?);
         if matches!(outcome, Err(Fault::Hung(_))) {
             std::mem::forget(self.inner.take());
         }
@@ -95,40 +93,38 @@ impl Backend for WgpuDevice {
     }
 
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
-        self.inner()?.open(job)
+        self.with(|inner| inner.open(job))
     }
 
     fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
-        self.inner()?.load(batch)
+        self.with(|inner| inner.load(batch))
     }
 
     fn compile(&mut self, special: Specialisation) -> Result<(), Fault> {
-        let inner = self.inner()?;
-        inner.pipelines.search(&inner.device, special);
-        inner.async_error.check()
+        self.with(|inner| {
+            inner.pipelines.search(&inner.device, special);
+            inner.async_error.check()
+        })
     }
 
     fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
-        self.inner()?.submit(submission)
+        self.with(|inner| inner.submit(submission))
     }
 
     fn wait(&mut self) -> Result<Counters, Fault> {
-        let outcome = self.inner()?.wait();
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.wait())
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
-        let outcome = self.inner()?.slots();
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.slots())
     }
 
     fn memory(&mut self) -> Result<Memory, Fault> {
-        let outcome = self.inner()?.memory();
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.memory())
     }
 
     fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
-        self.inner()?.set_memory(memory)
+        self.with(|inner| inner.set_memory(memory))
     }
 
     fn most_bytes(&self) -> u64 {

@@ -146,8 +146,8 @@ impl RemoteBatches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Piece, Problem, Square};
-    use crate::decomposition::{Job, Scheme};
+    use crate::board::{Piece, Problem};
+    use crate::decomposition::testing::{decompose, queens};
     use crate::kernel::gpu::tables::Specialisation;
     use crate::kernel::gpu::{Backend, JobMemory, Mirror, Shape, Submission, layout::Params};
     use crate::kernel::{KernelKind, count_range};
@@ -191,19 +191,12 @@ mod tests {
     }
 
     fn decomposition() -> Decomposition {
-        let problem =
-            Problem::new(Piece::Queen, 11, Vec::new(), vec![Square::new(7, 3), Square::new(8, 9)]);
-        let problem = problem.expect("on the board");
-        Decomposition::new(
-            Job::new(problem.clone(), Scheme::best(&problem), None, 40).expect("a job"),
-        )
+        decompose(&queens(11, &[], &[(7, 3), (8, 9)]), None, 40)
     }
 
     #[test]
     fn batches_counted_elsewhere_have_the_parts_of_each_range() {
-        let problem = Problem::empty(Piece::Queen, 12);
-        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 300).expect("a job");
-        for itself in [decomposition(), Decomposition::new(job)] {
+        for itself in [decomposition(), decompose(&queens(12, &[], &[]), None, 300)] {
             for decomposition in [itself.mirrored(), itself] {
                 let tables = Tables::new(&decomposition);
                 for unit in 0..decomposition.units() {
@@ -260,9 +253,7 @@ mod tests {
 
     #[test]
     fn boards_that_the_shaders_do_not_support_have_no_batches() {
-        let problem = Problem::empty(Piece::Rook, 6);
-        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 10).expect("a job");
-        let decomposition = Decomposition::new(job);
+        let decomposition = decompose(&Problem::empty(Piece::Rook, 6), None, 10);
         let tables = Tables::new(&decomposition);
         let unit = [decomposition.unit(0)];
         let outcome = RemoteBatches::new(&decomposition, &tables, &unit, 1000);

@@ -259,15 +259,11 @@ pub(super) fn lower_state(case: &SymmetryCase, prefix: &Prefix, segment: u32) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Problem, Square};
-    use crate::decomposition::{Job, Scheme};
+    use crate::decomposition::testing::{decompose, queens};
 
     /// Returns the variants that count a board with these blocked squares.
     fn variants(n: usize, blocked: &[(usize, usize)]) -> Vec<Variant> {
-        let blocked = blocked.iter().map(|&(row, col)| Square::new(row, col)).collect();
-        let problem = Problem::new(Piece::Queen, n, Vec::new(), blocked).expect("on the board");
-        let job = Job::new(problem.clone(), Scheme::best(&problem), None, 100);
-        let decomposition = Decomposition::new(job.expect("a small board"));
+        let decomposition = decompose(&queens(n, &[], blocked), None, 100);
         let mut variants: Vec<Variant> =
             Tables::new(&decomposition).cases.iter().flatten().map(|entry| entry.variant).collect();
         variants.dedup();
@@ -294,9 +290,7 @@ mod tests {
 
     #[test]
     fn a_gate_closes_the_rows_that_the_masks_close() {
-        let problem = Problem::empty(Piece::Queen, 32);
-        let job = Job::new(problem.clone(), Scheme::best(&problem), Some(0), 1);
-        let decomposition = Decomposition::new(job.expect("a board"));
+        let decomposition = decompose(&queens(32, &[], &[]), Some(0), 1);
         let tables = Tables::new(&decomposition);
         let mut closed_rows = 0;
         for (case, entry) in decomposition.cases().iter().zip(&tables.cases) {

@@ -10,24 +10,12 @@ use super::vector::{
     Choice, Coded, Each, Few, FewCodes, MOST_PLACEMENTS, Plane, ROOM, SLACK, Vector, Words,
 };
 use crate::decomposition::{ColumnSet, columns_of};
+pub(super) use crate::kernel::simd::Avx2;
 
 /// The words of a plane: more need more registers than there are.
 pub(super) const WORDS: usize = 4;
 
-/// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT; created only by [`Avx2::detect`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
-
 impl Avx2 {
-    /// Returns the proof if the processor has the features.
-    pub(super) fn detect() -> Option<Self> {
-        let present = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt");
-        present.then_some(Self(()))
-    }
-
     /// Counts a set with these instructions enabled.
     pub(super) fn count(
         self,

@@ -30,7 +30,8 @@ impl<const W: usize> Buffers<W> {
             block: Block::new(),
             counters: SetWork::default(),
         };
-        Self { lists: Lists::new(), lower: LowerBuffers::new(), upper }
+        let lower = LowerBuffers { outer: Kept::default(), ranges: Ranges::new() };
+        Self { lists: Lists::new(), lower, upper }
     }
 
     /// Returns what was done with these buffers.
@@ -46,14 +47,8 @@ pub(super) struct LowerBuffers {
     pub(super) ranges: Ranges,
 }
 
-impl LowerBuffers {
-    pub(super) fn new() -> Self {
-        Self { outer: Kept::new(), ranges: Ranges::new() }
-    }
-}
-
 /// Placements of the outer part, in parallel arrays.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) count: usize,
     /// The masks that a placement of the other part is tested against.
@@ -64,10 +59,6 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    const fn new() -> Self {
-        Self { count: 0, tests: Vec::new(), reach: Vec::new(), rows: [Vec::new(), Vec::new()] }
-    }
-
     /// Makes room for the placements of a table's set, and [`SLACK`] words behind them.
     #[inline(always)]
     pub(super) fn reserve(&mut self) {
@@ -136,7 +127,7 @@ pub(super) struct UpperBuffers<const W: usize> {
     pub(super) levels: Vec<List>,
     /// The completions by their key, which has a decimal digit for each of the first
     /// `UpperHalf::keys` rows: the rank of its column.
-    pub(super) completions: Vec<Codes>,
+    pub(super) completions: Vec<List<u32>>,
     pub(super) outer_placements: OuterPlacements,
     pub(super) block: Block<W>,
     pub(super) counters: SetWork,
@@ -149,24 +140,4 @@ pub(super) struct OuterPlacements {
     /// The windows of the part's first row that would attack one of the queens.
     pub(super) need: Vec<u64>,
     pub(super) codes: Vec<u32>,
-}
-
-/// The codes of completions (see [`Block::count`]) with the same key.
-#[derive(Debug, Default)]
-pub(super) struct Codes {
-    /// The codes, and at least [`SLACK`] more words.
-    pub(super) words: Vec<u32>,
-    pub(super) len: usize,
-}
-
-impl Codes {
-    /// Returns room for `most` more codes and [`SLACK`] words behind those that there are.
-    #[inline(always)]
-    pub(super) fn room(&mut self, most: usize) -> &mut [u32] {
-        let end = self.len + most + SLACK;
-        if self.words.len() < end {
-            self.words.resize(end.next_power_of_two(), 0);
-        }
-        &mut self.words[self.len..end]
-    }
 }

@@ -1,33 +1,35 @@
-//! Lists of states: what the upper half knows of the placements of the lower one.
+//! Lists of words, above all of states: what the upper half knows of the placements of the lower
+//! one.
 
 use super::vector::{Each, Few, SLACK, Vector, Words};
 
-/// A list of states: the columns of the first upper row that the lower queens attack, as windows.
+/// A list of states, the columns of the first upper row that the lower queens attack, as windows;
+/// or of 32-bit codes of completions (see [`Block::count`](super::block::Block::count)).
 #[derive(Debug)]
-pub(super) struct List {
-    /// The states, and at least [`SLACK`] more words.
-    words: Vec<u64>,
+pub(super) struct List<T = u64> {
+    /// The words of the list, and at least [`SLACK`] more.
+    words: Vec<T>,
     len: usize,
 }
 
-impl List {
+impl<T: Copy + Default> List<T> {
     pub(super) fn new() -> Self {
-        Self { words: vec![0; SLACK], len: 0 }
+        Self { words: vec![T::default(); SLACK], len: 0 }
     }
 
-    /// Returns the states.
+    /// Returns the words of the list.
     #[inline]
-    pub(super) fn states(&self) -> &[u64] {
+    pub(super) fn words(&self) -> &[T] {
         &self.words[..self.len]
     }
 
-    /// Returns the states and at least [`SLACK`] arbitrary words.
+    /// Returns the words of the list and at least [`SLACK`] arbitrary ones.
     #[inline(always)]
-    pub(super) fn padded(&self) -> &[u64] {
+    pub(super) fn padded(&self) -> &[T] {
         &self.words
     }
 
-    /// Returns the number of states.
+    /// Returns the number of words.
     #[inline(always)]
     pub(super) const fn len(&self) -> usize {
         self.len
@@ -38,16 +40,25 @@ impl List {
         self.len = 0;
     }
 
-    /// Returns room for `most` more states and [`SLACK`] words behind those that there are.
+    /// Returns room for `most` more words and [`SLACK`] ones behind those that there are.
     #[inline(always)]
-    pub(super) fn room(&mut self, most: usize) -> &mut [u64] {
+    pub(super) fn room(&mut self, most: usize) -> &mut [T] {
         let end = self.len + most + SLACK;
         if self.words.len() < end {
-            self.words.resize(end.next_power_of_two(), 0);
+            self.words.resize(end.next_power_of_two(), T::default());
         }
         &mut self.words[self.len..end]
     }
 
+    /// Appends the words that were written to the front of the room.
+    #[inline(always)]
+    pub(super) const fn extend(&mut self, written: usize) {
+        debug_assert!(self.len + written + SLACK <= self.words.len());
+        self.len += written;
+    }
+}
+
+impl List {
     /// Appends the state of each pair of placements that do not meet.
     #[inline(always)]
     pub(super) fn join<V: Vector>(
@@ -60,13 +71,6 @@ impl List {
         let into = self.room(many.count * each.mask.count_ones() as usize);
         let written = vector.join_all(many, each, words, all, into);
         self.extend(written);
-    }
-
-    /// Appends the states that were written to the front of the room.
-    #[inline(always)]
-    pub(super) const fn extend(&mut self, written: usize) {
-        debug_assert!(self.len + written + SLACK <= self.words.len());
-        self.len += written;
     }
 }
 

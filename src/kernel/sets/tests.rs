@@ -7,7 +7,8 @@ use super::vector::{
 };
 use super::*;
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::{Decomposition, Job, Prefix, Scheme, SymmetryCase, solutions};
+use crate::decomposition::testing::{decompose_by, queens};
+use crate::decomposition::{Decomposition, Prefix, Scheme, SymmetryCase, solutions};
 use crate::kernel::scalar::Scalar;
 use crate::kernel::{Kernel, KernelKind, count_parts};
 use crate::oeis::{Sequence, lookup};
@@ -25,8 +26,7 @@ fn decompose(problem: &Problem) -> Decomposition {
 
 /// Decomposes into sets (depth 0) or parts of sets (depth 1).
 fn decompose_to(problem: &Problem, depth: usize) -> Decomposition {
-    let job = Job::new(problem.clone(), Scheme::ColumnSets, Some(depth), 1);
-    Decomposition::new(job.expect("queens on a small board"))
+    decompose_by(Scheme::ColumnSets, problem, Some(depth), 1)
 }
 
 /// Compares every set of a problem and of its mirror image with its definition. Lists are cut where
@@ -86,15 +86,12 @@ fn every_part_of_a_set_is_counted_like_its_definition() {
         let parts = decompose_to(&Problem::empty(Piece::Queen, n), 1);
         check_all_of(&parts, engine::MOST_STATES, 1 + n % MOST_ROWS);
     }
-    let corner = Problem::new(Piece::Queen, 9, Vec::new(), vec![Square::new(0, 0)]);
-    check_all_of(&decompose_to(&corner.expect("on the board"), 1), engine::MOST_STATES, MOST_ROWS);
+    let corner = queens(9, &[], &[(0, 0)]);
+    check_all_of(&decompose_to(&corner, 1), engine::MOST_STATES, MOST_ROWS);
 }
 
 #[test]
 fn every_part_with_two_queens_is_counted_like_its_definition() {
-    let squares = |squares: &[(usize, usize)]| {
-        squares.iter().map(|&(row, col)| Square::new(row, col)).collect::<Vec<_>>()
-    };
     // Tables of one row leave the second lower row to be filled alone if there are five.
     for (n, placed, blocked) in [
         (9, &[][..], &[][..]),
@@ -103,8 +100,7 @@ fn every_part_with_two_queens_is_counted_like_its_definition() {
         (11, &[(6, 3)], &[]),
         (11, &[(5, 5)], &[]),
     ] {
-        let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked));
-        let itself = decompose(&problem.expect("on the board"));
+        let itself = decompose(&queens(n, placed, blocked));
         for decomposition in [itself.mirrored(), itself] {
             let problem = decomposition.set_families().first().expect("queens").problem().clone();
             let solutions = solutions(&problem);
@@ -160,9 +156,7 @@ fn every_set_of_a_decided_board_is_counted_like_its_definition() {
         }
     }
     assert!(checked > 30, "{checked} boards");
-    let corners = [(0, 0), (0, 9), (9, 0), (9, 9)].map(|(row, col)| Square::new(row, col));
-    let symmetric = Problem::new(Piece::Queen, 10, Vec::new(), corners.to_vec());
-    let symmetric = symmetric.expect("on the board");
+    let symmetric = queens(10, &[], &[(0, 0), (0, 9), (9, 0), (9, 9)]);
     assert_eq!(Group::of(&symmetric), Group::FULL);
     check(&symmetric, engine::MOST_STATES, 2);
 }

@@ -2,7 +2,7 @@
 //! completions are counted with the states.
 
 use super::block::{MOST_OUTER_ROWS, Outer};
-use super::buffers::{Codes, OuterPlacements, UpperBuffers};
+use super::buffers::{OuterPlacements, UpperBuffers};
 use super::codes::{PartCodes, keyed, take_keys};
 use super::last_rows::{LastRows, Leads, apart};
 use super::lists::{List, Lists};
@@ -70,7 +70,7 @@ impl UpperHalf {
         let UpperBuffers { levels, completions, .. } = buffers;
         let (of_levels, of_keys) = (self.last.first + self.keys + 1, self.all_keys());
         levels.resize_with(levels.len().max(of_levels), List::new);
-        completions.resize_with(completions.len().max(of_keys), Codes::default);
+        completions.resize_with(completions.len().max(of_keys), List::new);
     }
 
     /// Adds the placements of the upper half with the states of `lists`.
@@ -179,7 +179,7 @@ impl UpperHalf {
         }
         for (rank, column) in columns_of(frame.free).enumerate() {
             let keys = if self.keys == 1 { rank..rank + 1 } else { 10 * rank..10 * rank + 10 };
-            if buffers.completions[keys].iter().all(|codes| codes.len == 0)
+            if buffers.completions[keys].iter().all(|codes| codes.len() == 0)
                 || self.filter(vector, &mut buffers.levels, lists, (first, column)) == 0
             {
                 continue;
@@ -191,7 +191,7 @@ impl UpperHalf {
             }
             for (second, column) in columns_of(frame.free).enumerate() {
                 let key = 10 * rank + second;
-                if buffers.completions[key].len > 0
+                if buffers.completions[key].len() > 0
                     && self.filter(vector, &mut buffers.levels, lists, (first + 1, column)) > 0
                 {
                     let free = free & !(1 << column);
@@ -218,9 +218,8 @@ impl UpperHalf {
         let mut outer = Outer { first, rows, columns: [(0, 0); MOST_OUTER_ROWS] };
         let ranked = columns_of(all).enumerate().filter(|(_, column)| free >> column & 1 == 1);
         ranked.zip(&mut outer.columns).for_each(|(ranked, at)| *at = ranked);
-        let states = levels[first].states();
-        let completions = &completions[key];
-        let completions = &completions.words[..completions.len];
+        let states = levels[first].words();
+        let completions = completions[key].words();
         counters.calls += 1;
         counters.states += states.len() as u64;
         counters.completions += completions.len() as u64;
@@ -268,7 +267,7 @@ impl UpperHalf {
             }
             ranges.end(positions, end);
         }
-        by_key[..self.all_keys()].iter_mut().for_each(|codes| codes.len = 0);
+        by_key[..self.all_keys()].iter_mut().for_each(List::clear);
         let rows = inner.table.rows();
         for &of_table in inner_tables {
             let set = inner.table.of(columns.at(of_table));
@@ -295,7 +294,8 @@ impl UpperHalf {
                     let each = Each { mask, tests: set.tests(), test };
                     let completions = &mut by_key[(leading_key + key) as usize];
                     let into = completions.room(count * mask.count_ones() as usize);
-                    completions.len += vector.join_codes(many, each, &codes_of_set, leading, into);
+                    let written = vector.join_codes(many, each, &codes_of_set, leading, into);
+                    completions.extend(written);
                 }
             }
         }

@@ -9,11 +9,11 @@ use crate::kernel::Kernel;
 
 /// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT; created only by [`Avx2::detect`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Avx2(());
+pub(in crate::kernel) struct Avx2(());
 
 impl Avx2 {
     /// Returns the proof if the processor has the features.
-    pub(super) fn detect() -> Option<Self> {
+    pub(in crate::kernel) fn detect() -> Option<Self> {
         let present = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
@@ -73,6 +73,18 @@ unsafe fn bits(mask: __m256i) -> usize {
     unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize & 0xff }
 }
 
+/// Implements operations of [`Lanes`] by one expression of intrinsics each.
+macro_rules! operations {
+    ($(fn $name:ident($($argument:ident: $word:ty),*) -> $result:ty = $value:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($argument: $word),*) -> $result {
+            // SAFETY: `self` proves that the processor has the instructions.
+            unsafe { $value }
+        }
+    )*};
+}
+pub(super) use operations;
+
 // SAFETY (all blocks of this implementation): `self` proves that the processor has the
 // instructions; loads and stores go through slices whose length was checked. In a mask, all bits of
 // a lane are set, or none are.
@@ -82,11 +94,6 @@ impl Lanes for Avx2 {
     const LOOK_AHEAD_ROWS: usize = 6;
     type Word = __m256i;
     type Mask = __m256i;
-
-    #[inline(always)]
-    fn splat(self, value: u32) -> __m256i {
-        unsafe { _mm256_set1_epi32(value.cast_signed()) }
-    }
 
     #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m256i {
@@ -101,62 +108,12 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn and(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_and_si256(a, b) }
-    }
-
-    #[inline(always)]
-    fn and_not(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_andnot_si256(b, a) }
-    }
-
-    #[inline(always)]
-    fn or(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_or_si256(a, b) }
-    }
-
-    #[inline(always)]
-    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_xor_si256(a, b) }
-    }
-
-    #[inline(always)]
-    fn and_neither(self, a: __m256i, b: __m256i, c: __m256i) -> __m256i {
-        unsafe { _mm256_andnot_si256(_mm256_or_si256(b, c), a) }
-    }
-
-    #[inline(always)]
-    fn decrement(self, a: __m256i) -> __m256i {
-        unsafe { _mm256_add_epi32(a, _mm256_set1_epi32(-1)) }
-    }
-
-    #[inline(always)]
-    fn shift_left(self, a: __m256i, by: __m256i) -> __m256i {
-        unsafe { _mm256_sllv_epi32(a, by) }
-    }
-
-    #[inline(always)]
-    fn shift_right(self, a: __m256i, by: __m256i) -> __m256i {
-        unsafe { _mm256_srlv_epi32(a, by) }
-    }
-
-    #[inline(always)]
-    fn all(self) -> __m256i {
-        unsafe { _mm256_set1_epi32(-1) }
-    }
-
-    #[inline(always)]
     fn first(self, count: usize) -> __m256i {
         // `count` is at most 8.
         unsafe {
             let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
             _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), numbers)
         }
-    }
-
-    #[inline(always)]
-    fn zero(self, a: __m256i) -> __m256i {
-        unsafe { _mm256_cmpeq_epi32(a, _mm256_setzero_si256()) }
     }
 
     #[inline(always)]
@@ -168,33 +125,8 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn equal(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_cmpeq_epi32(a, b) }
-    }
-
-    #[inline(always)]
-    fn both(self, a: __m256i, b: __m256i) -> __m256i {
-        unsafe { _mm256_and_si256(a, b) }
-    }
-
-    #[inline(always)]
     fn count(self, mask: __m256i) -> usize {
         unsafe { bits(mask) }.count_ones() as usize
-    }
-
-    #[inline(always)]
-    fn select(self, mask: __m256i, yes: __m256i, no: __m256i) -> __m256i {
-        unsafe { _mm256_blendv_epi8(no, yes, mask) }
-    }
-
-    #[inline(always)]
-    fn increment(self, counter: __m256i, mask: __m256i) -> __m256i {
-        unsafe { _mm256_sub_epi32(counter, mask) }
-    }
-
-    #[inline(always)]
-    fn permute(self, a: __m256i, index: __m256i) -> __m256i {
-        unsafe { _mm256_permutevar8x32_epi32(a, index) }
     }
 
     #[inline(always)]
@@ -207,6 +139,27 @@ impl Lanes for Avx2 {
     fn expand(self, mask: __m256i) -> __m256i {
         let index = &EXPAND[unsafe { bits(mask) }];
         unsafe { _mm256_loadu_si256(index.as_ptr().cast()) }
+    }
+
+    operations! {
+        fn splat(value: u32) -> __m256i = _mm256_set1_epi32(value.cast_signed());
+        fn and(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn and_not(a: __m256i, b: __m256i) -> __m256i = _mm256_andnot_si256(b, a);
+        fn or(a: __m256i, b: __m256i) -> __m256i = _mm256_or_si256(a, b);
+        fn xor(a: __m256i, b: __m256i) -> __m256i = _mm256_xor_si256(a, b);
+        fn and_neither(a: __m256i, b: __m256i, c: __m256i) -> __m256i =
+            _mm256_andnot_si256(_mm256_or_si256(b, c), a);
+        fn decrement(a: __m256i) -> __m256i = _mm256_add_epi32(a, _mm256_set1_epi32(-1));
+        fn shift_left(a: __m256i, by: __m256i) -> __m256i = _mm256_sllv_epi32(a, by);
+        fn shift_right(a: __m256i, by: __m256i) -> __m256i = _mm256_srlv_epi32(a, by);
+        fn all() -> __m256i = _mm256_set1_epi32(-1);
+        fn zero(a: __m256i) -> __m256i = _mm256_cmpeq_epi32(a, _mm256_setzero_si256());
+        fn equal(a: __m256i, b: __m256i) -> __m256i = _mm256_cmpeq_epi32(a, b);
+        fn both(a: __m256i, b: __m256i) -> __m256i = _mm256_and_si256(a, b);
+        fn select(mask: __m256i, yes: __m256i, no: __m256i) -> __m256i =
+            _mm256_blendv_epi8(no, yes, mask);
+        fn increment(counter: __m256i, mask: __m256i) -> __m256i = _mm256_sub_epi32(counter, mask);
+        fn permute(a: __m256i, index: __m256i) -> __m256i = _mm256_permutevar8x32_epi32(a, index);
     }
 }
 

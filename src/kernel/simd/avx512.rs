@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use super::avx2::operations;
 use super::batch::{Batch, Engine};
 use super::lanes::Lanes;
 use crate::kernel::Kernel;
@@ -51,11 +52,6 @@ impl Lanes for Avx512 {
     type Mask = __mmask16;
 
     #[inline(always)]
-    fn splat(self, value: u32) -> __m512i {
-        unsafe { _mm512_set1_epi32(value.cast_signed()) }
-    }
-
-    #[inline(always)]
     fn load(self, from: &[u32], at: usize) -> __m512i {
         let words = &from[at..at + Self::COUNT];
         unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
@@ -65,47 +61,6 @@ impl Lanes for Avx512 {
     fn store(self, into: &mut [u32], at: usize, word: __m512i) {
         let words = &mut into[at..at + Self::COUNT];
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), word) }
-    }
-
-    #[inline(always)]
-    fn and(self, a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_and_si512(a, b) }
-    }
-
-    #[inline(always)]
-    fn and_not(self, a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_andnot_si512(b, a) }
-    }
-
-    #[inline(always)]
-    fn or(self, a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_or_si512(a, b) }
-    }
-
-    #[inline(always)]
-    fn xor(self, a: __m512i, b: __m512i) -> __m512i {
-        unsafe { _mm512_xor_si512(a, b) }
-    }
-
-    #[inline(always)]
-    fn and_neither(self, a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-        // The truth table of a & !b & !c: true for (1, 0, 0) only, bit 4.
-        unsafe { _mm512_ternarylogic_epi32::<0b0001_0000>(a, b, c) }
-    }
-
-    #[inline(always)]
-    fn decrement(self, a: __m512i) -> __m512i {
-        unsafe { _mm512_add_epi32(a, _mm512_set1_epi32(-1)) }
-    }
-
-    #[inline(always)]
-    fn shift_left(self, a: __m512i, by: __m512i) -> __m512i {
-        unsafe { _mm512_sllv_epi32(a, by) }
-    }
-
-    #[inline(always)]
-    fn shift_right(self, a: __m512i, by: __m512i) -> __m512i {
-        unsafe { _mm512_srlv_epi32(a, by) }
     }
 
     #[inline(always)]
@@ -120,21 +75,6 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn zero(self, a: __m512i) -> __mmask16 {
-        unsafe { _mm512_testn_epi32_mask(a, a) }
-    }
-
-    #[inline(always)]
-    fn meet(self, a: __m512i, b: __m512i) -> __mmask16 {
-        unsafe { _mm512_test_epi32_mask(a, b) }
-    }
-
-    #[inline(always)]
-    fn equal(self, a: __m512i, b: __m512i) -> __mmask16 {
-        unsafe { _mm512_cmpeq_epi32_mask(a, b) }
-    }
-
-    #[inline(always)]
     fn both(self, a: __mmask16, b: __mmask16) -> __mmask16 {
         a & b
     }
@@ -144,29 +84,28 @@ impl Lanes for Avx512 {
         mask.count_ones() as usize
     }
 
-    #[inline(always)]
-    fn select(self, mask: __mmask16, yes: __m512i, no: __m512i) -> __m512i {
-        unsafe { _mm512_mask_mov_epi32(no, mask, yes) }
-    }
-
-    #[inline(always)]
-    fn increment(self, counter: __m512i, mask: __mmask16) -> __m512i {
-        unsafe { _mm512_mask_sub_epi32(counter, mask, counter, _mm512_set1_epi32(-1)) }
-    }
-
-    #[inline(always)]
-    fn permute(self, a: __m512i, index: __m512i) -> __m512i {
-        unsafe { _mm512_permutexvar_epi32(index, a) }
-    }
-
-    #[inline(always)]
-    fn compress(self, mask: __mmask16) -> __m512i {
-        unsafe { _mm512_maskz_compress_epi32(mask, iota()) }
-    }
-
-    #[inline(always)]
-    fn expand(self, mask: __mmask16) -> __m512i {
-        unsafe { _mm512_maskz_expand_epi32(mask, iota()) }
+    operations! {
+        fn splat(value: u32) -> __m512i = _mm512_set1_epi32(value.cast_signed());
+        fn and(a: __m512i, b: __m512i) -> __m512i = _mm512_and_si512(a, b);
+        fn and_not(a: __m512i, b: __m512i) -> __m512i = _mm512_andnot_si512(b, a);
+        fn or(a: __m512i, b: __m512i) -> __m512i = _mm512_or_si512(a, b);
+        fn xor(a: __m512i, b: __m512i) -> __m512i = _mm512_xor_si512(a, b);
+        // The truth table of a & !b & !c: true for (1, 0, 0) only, bit 4.
+        fn and_neither(a: __m512i, b: __m512i, c: __m512i) -> __m512i =
+            _mm512_ternarylogic_epi32::<0b0001_0000>(a, b, c);
+        fn decrement(a: __m512i) -> __m512i = _mm512_add_epi32(a, _mm512_set1_epi32(-1));
+        fn shift_left(a: __m512i, by: __m512i) -> __m512i = _mm512_sllv_epi32(a, by);
+        fn shift_right(a: __m512i, by: __m512i) -> __m512i = _mm512_srlv_epi32(a, by);
+        fn zero(a: __m512i) -> __mmask16 = _mm512_testn_epi32_mask(a, a);
+        fn meet(a: __m512i, b: __m512i) -> __mmask16 = _mm512_test_epi32_mask(a, b);
+        fn equal(a: __m512i, b: __m512i) -> __mmask16 = _mm512_cmpeq_epi32_mask(a, b);
+        fn select(mask: __mmask16, yes: __m512i, no: __m512i) -> __m512i =
+            _mm512_mask_mov_epi32(no, mask, yes);
+        fn increment(counter: __m512i, mask: __mmask16) -> __m512i =
+            _mm512_mask_sub_epi32(counter, mask, counter, _mm512_set1_epi32(-1));
+        fn permute(a: __m512i, index: __m512i) -> __m512i = _mm512_permutexvar_epi32(index, a);
+        fn compress(mask: __mmask16) -> __m512i = _mm512_maskz_compress_epi32(mask, iota());
+        fn expand(mask: __mmask16) -> __m512i = _mm512_maskz_expand_epi32(mask, iota());
     }
 }
 

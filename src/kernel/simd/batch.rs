@@ -193,20 +193,13 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Piece, Problem};
-    use crate::decomposition::{Decomposition, Job};
+    use crate::decomposition::testing::{decompose, queens};
+    use crate::kernel::count_range;
     use crate::kernel::simd::lanes::assert_lanes_contract;
     use crate::kernel::simd::portable::{Portable, kernel};
-    use crate::kernel::{KernelKind, count_range};
-
-    fn decomposition(n: usize) -> Decomposition {
-        let problem = Problem::empty(Piece::Queen, n);
-        let scheme = KernelKind::Avx512.scheme(&problem);
-        Decomposition::new(Job::new(problem, scheme, Some(3), 1).expect("a small board"))
-    }
 
     fn count(kernel: &mut dyn Kernel, n: usize) -> Result<u128, TallyError> {
-        let decomposition = decomposition(n);
+        let decomposition = decompose(&queens(n, &[], &[]), Some(3), 1);
         count_range(kernel, &decomposition, 0..decomposition.prefixes())?.solutions()
     }
 

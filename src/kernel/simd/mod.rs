@@ -26,6 +26,8 @@ mod avx512;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
+pub(super) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
 pub use x86_64::{avx2, avx2_runs_here, avx512, avx512_runs_here};
 
 #[cfg(not(target_arch = "x86_64"))]

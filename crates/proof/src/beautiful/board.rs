@@ -228,12 +228,7 @@ impl Board {
             let full = queens + self.queens_per_orbit(level) > most;
             if open > 0 && (full || queens + open == least) {
                 self.spend(self.levels[level].len());
-                let squares: Vec<usize> = self.levels[level]
-                    .iter()
-                    .copied()
-                    .filter(|&square| self.open[square])
-                    .collect();
-                for square in squares {
+                for square in self.open_on_level(level) {
                     if full {
                         self.close(square)?;
                     } else if self.queen_on[square / self.n] != Some(square) {

@@ -10,11 +10,7 @@ use crate::{Beauty, ProofError};
 /// quarter turns are considered.
 pub fn claim(norm: Norm, turning: bool, solution: Option<&[usize]>) -> Writer {
     let mut writer = Writer::new();
-    writer.byte(match norm {
-        Norm::Euclidean => 0,
-        Norm::Manhattan => 1,
-        Norm::Chebyshev => 2,
-    });
+    writer.byte(norm as u8);
     writer.byte(turning.into());
     writer.byte(solution.is_some().into());
     for &column in solution.unwrap_or_default() {
@@ -31,12 +27,9 @@ pub(crate) struct Claim {
 
 /// Reads the claim for the board of size `n`, and checks that its solution is one.
 pub(super) fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Claim, ProofError> {
-    let norm = match reader.byte()? {
-        0 => Norm::Euclidean,
-        1 => Norm::Manhattan,
-        2 => Norm::Chebyshev,
-        _ => return Err(ProofError::Damaged("it names an unknown norm")),
-    };
+    let code = reader.byte()?;
+    let norm = Norm::ALL.into_iter().find(|&norm| norm as u8 == code);
+    let norm = norm.ok_or(ProofError::Damaged("it names an unknown norm"))?;
     let turning = flag(reader)?;
     let solution = if flag(reader)? {
         let columns: Vec<usize> = (0..n).map(|_| reader.size(n)).collect::<Result<_, _>>()?;

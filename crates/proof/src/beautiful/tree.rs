@@ -85,8 +85,7 @@ impl Board {
         if self.queen_on[line].is_some() || !self.mandatory[line] {
             return Err(refused("a tree branches over a line that needs no queen"));
         }
-        let open = |&square: &usize| self.open[square];
-        let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
+        let choices = self.open_on_line(line);
         self.spend(50 + 2 * self.lines[line].len());
         let before = self.changes.len();
         let last = choices.last().copied();

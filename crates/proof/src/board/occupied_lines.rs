@@ -92,6 +92,13 @@ mod tests {
     use super::*;
     use crate::board::first_attack;
 
+    /// Asserts that the pieces on these squares are found to be apart as by comparing pairs.
+    fn assert_agrees(piece: Piece, n: usize, squares: &[Square]) {
+        let mut lines = OccupiedLines::new(piece, n);
+        let apart = squares.iter().all(|&square| lines.add(square));
+        assert_eq!(apart, first_attack(piece, n, squares).is_none(), "{piece}, {n}: {squares:?}");
+    }
+
     #[test]
     fn every_placement_of_small_boards_is_checked_as_by_comparing_pairs() {
         for piece in Piece::ALL {
@@ -100,13 +107,7 @@ mod tests {
                     let squares =
                         (0..n * n).filter(|i| set >> i & 1 == 1).map(|i| Square::new(i / n, i % n));
                     let squares: Vec<Square> = squares.collect();
-                    let mut lines = OccupiedLines::new(piece, n);
-                    let apart = squares.iter().all(|&square| lines.add(square));
-                    assert_eq!(
-                        apart,
-                        first_attack(piece, n, &squares).is_none(),
-                        "{piece}, {n}: {squares:?}"
-                    );
+                    assert_agrees(piece, n, &squares);
                 }
             }
         }
@@ -119,13 +120,7 @@ mod tests {
                 for code in 0..n.pow(n as u32) {
                     let squares: Vec<Square> =
                         (0..n).map(|row| Square::new(row, code / n.pow(row as u32) % n)).collect();
-                    let mut lines = OccupiedLines::new(piece, n);
-                    let apart = squares.iter().all(|&square| lines.add(square));
-                    assert_eq!(
-                        apart,
-                        first_attack(piece, n, &squares).is_none(),
-                        "{piece}, {n}: {squares:?}"
-                    );
+                    assert_agrees(piece, n, &squares);
                 }
             }
         }

@@ -9,11 +9,11 @@
 
 /// A diagonal on which a queen can still stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// The position of the diagonal: r + c or c - r.
-    pub(super) place: i64,
+    pub(crate) place: i64,
     /// The weight, not negative.
-    pub(super) weight: i64,
+    pub(crate) weight: i64,
 }
 
 /// The greatest weights of the sets.

@@ -50,7 +50,7 @@ mod refuted_positions;
 mod tests;
 
 pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
-pub(crate) use knapsack::{Heaviest, KnapsackOutcome};
+pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;
 pub use refutation::{LARGEST_MULTIPLIER, Line, Multipliers, Refutation};
@@ -77,7 +77,7 @@ const TOO_LONG: ProofError = ProofError::Damaged("bytes follow the end of the pr
 pub fn certificate(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
 ) -> Result<Vec<u8>, ProofError> {
     certificate_within(n, solution, refutations, 1, &mut Meter::new(None))
 }
@@ -90,7 +90,7 @@ pub fn certificate(
 pub fn certificate_within(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
     threads: usize,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<u8>, ProofError> {
@@ -106,7 +106,7 @@ pub fn certificate_within(
 pub fn certificate_with_checked(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
     checked: &CheckedRefutationSet,
     threads: usize,
     meter: &mut Meter<'_>,
@@ -129,28 +129,7 @@ pub fn certificate_with_checked(
     Ok(seal(Kind::First, n, &writer.finish()))
 }
 
-/// Checks the proof of a certificate of [`Kind::First`] for the board of size `n`, within
-/// [`MOST_WORK`](super::MOST_WORK) steps.
-///
-/// # Errors
-/// Returns an error if the proof is damaged, proves nothing, or exceeds the step limit.
-pub fn check(n: usize, proof: &[u8]) -> Result<ProvedStatement, ProofError> {
-    check_within(n, proof, &mut Meter::default())
-}
-
-/// Checks a proof like [`check`], under this meter.
-///
-/// # Errors
-/// Returns an error if the proof is damaged or proves nothing, or if the meter ends the check.
-pub fn check_within(
-    n: usize,
-    proof: &[u8],
-    meter: &mut Meter<'_>,
-) -> Result<ProvedStatement, ProofError> {
-    check_with_threads(n, proof, 1, meter)
-}
-
-/// Checks a proof like [`check_within`], with this number of threads; 0 is treated as 1.
+/// Checks a proof for a board of size `n`, with this number of threads; 0 is treated as 1.
 ///
 /// # Errors
 /// Returns an error if the proof is damaged or proves nothing, or if the meter ends the check.
@@ -236,7 +215,7 @@ pub(crate) fn read_solution(n: usize, proof: &[u8]) -> Result<Option<Vec<usize>>
     read_claim(n, &mut reader)
 }
 
-/// Checks a proof like [`check_within`], and reports its steps to an observer.
+/// Checks a proof like [`check_with_threads`], and reports its steps to an observer.
 pub(crate) fn observe<O: Observer>(
     n: usize,
     proof: &[u8],

@@ -1,7 +1,7 @@
 //! Variables that say whether a diagonal is used, and the constraints on lines that all proofs of a
 //! board share.
 
-use super::claim::lines;
+use super::claim::{lines, lines_of};
 use super::constraint::{Constraint, Variable};
 use super::writer::{Id, ProofWriter, ReversePolish};
 use crate::ProofError;
@@ -59,8 +59,7 @@ impl BoardLines {
 
     /// Returns the lines of a square.
     pub(super) const fn lines_of(&self, square: usize) -> [usize; 4] {
-        let (n, row, column) = (self.n, square / self.n, square % self.n);
-        [row, n + column, 2 * n + column + n - 1 - row, 4 * n - 1 + row + column]
+        lines_of(self.n, square)
     }
 }
 

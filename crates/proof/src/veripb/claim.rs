@@ -10,12 +10,15 @@ use crate::board::{Norm, Square};
 pub(crate) fn lines(n: usize) -> Vec<Vec<usize>> {
     let mut lines = vec![Vec::new(); if n == 0 { 0 } else { 6 * n - 2 }];
     for square in 0..n * n {
-        let (row, column) = (square / n, square % n);
-        for line in [row, n + column, 2 * n + column + n - 1 - row, 4 * n - 1 + row + column] {
-            lines[line].push(square);
-        }
+        lines_of(n, square).into_iter().for_each(|line| lines[line].push(square));
     }
     lines
+}
+
+/// Returns the numbers of the lines of a square.
+pub(super) const fn lines_of(n: usize, square: usize) -> [usize; 4] {
+    let (row, column) = (square / n, square % n);
+    [row, n + column, 2 * n + column + n - 1 - row, 4 * n - 1 + row + column]
 }
 
 /// Returns the levels of a norm: the squares of each cost, from the largest cost.

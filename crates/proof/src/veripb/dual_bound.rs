@@ -12,11 +12,10 @@ use super::board_lines::BoardLines;
 use super::diagonals::{Claim, Diagonals};
 use super::first::FirstProof;
 use super::knapsack::{Knapsack, Step};
-use super::relaxation::Item;
 use super::search_tree::clause;
 use super::writer::{Id, ProofWriter, ReversePolish};
 use crate::ProofError;
-use crate::first::{Heaviest, KnapsackOutcome, Position};
+use crate::first::{Heaviest, Item, KnapsackOutcome, Position};
 
 /// Numbers of steps within which a knapsack is proved, if possible, before more are tried.
 const STEPS: [usize; 4] = [60, 400, 4_000, 40_000];
@@ -111,8 +110,8 @@ pub(super) fn write(
         directions,
     };
     match position.heaviest_diagonals(&y) {
-        [KnapsackOutcome::NoSet, _] => bound.prove(0, None, None, usize::MAX).map(drop),
-        [_, KnapsackOutcome::NoSet] => bound.prove(1, None, None, usize::MAX).map(drop),
+        [KnapsackOutcome::NoSet, _] => bound.prove(0, None, None).map(drop),
+        [_, KnapsackOutcome::NoSet] => bound.prove(1, None, None).map(drop),
         [KnapsackOutcome::Heaviest(falling), KnapsackOutcome::Heaviest(rising)] => {
             bound.write_knapsacks([&falling, &rising])
         }
@@ -142,8 +141,8 @@ fn write_base(
 }
 
 impl DualBound<'_, '_> {
-    /// Finds the steps that prove that no set of a direction, with the diagonal `with` if it is
-    /// given, weighs more than `most`, or that there is none. Returns `None` if there are more steps.
+    /// Finds the steps that prove that no set of a direction, with the item `with` if it is given,
+    /// weighs more than `most`, or that there is none. Returns `None` if there are more steps.
     fn find(
         &self,
         direction: usize,
@@ -151,9 +150,7 @@ impl DualBound<'_, '_> {
         with: Option<usize>,
         most_steps: usize,
     ) -> Option<Proof> {
-        let of = &self.directions[direction];
-        let with = with.and_then(|line| of.lines.iter().position(|&other| other == line));
-        let knapsack = of.knapsack(most);
+        let knapsack = self.directions[direction].knapsack(most);
         let most_steps = most_steps.min(usize::try_from(self.writer.left()).unwrap_or(usize::MAX));
         let steps = knapsack.prove(with, most_steps).ok()?;
         Some((knapsack, steps))
@@ -166,26 +163,23 @@ impl DualBound<'_, '_> {
         with: Option<usize>,
     ) -> Result<Id, ProofError> {
         let lines = &self.directions[direction].lines;
-        let with = with.and_then(|line| lines.iter().position(|&other| other == line));
         let claim = Claim { direction, knapsack, lines, with };
         self.diagonals.write(&claim, steps, self.writer)
     }
 
-    /// Proves such a claim. Ends the proof if the limit on lines does not allow it.
+    /// Proves such a claim, of the sets with the diagonal `with` if it is given. Ends the proof if
+    /// the limit on lines does not allow it.
     fn prove(
         &mut self,
         direction: usize,
         most: Option<i64>,
         with: Option<usize>,
-        most_steps: usize,
     ) -> Result<Option<Id>, ProofError> {
-        match self.find(direction, most, with, most_steps) {
+        let lines = &self.directions[direction].lines;
+        let with = with.and_then(|line| lines.iter().position(|&other| other == line));
+        match self.find(direction, most, with, usize::MAX) {
             Some(found) => self.write(direction, &found, with).map(Some),
-            None if most_steps == usize::MAX => {
-                self.writer.reserve(u64::MAX)?;
-                Ok(None)
-            }
-            None => Ok(None),
+            None => self.writer.reserve(u64::MAX).map(|()| None),
         }
     }
 
@@ -209,7 +203,7 @@ impl DualBound<'_, '_> {
                 None => {}
             }
         }
-        let Some(base) = self.base else { return self.eliminate_unused(heaviest) };
+        let Some(base) = self.base else { return self.eliminate(heaviest, 0, 0) };
         let mut sums: Vec<Vec<Id>> = lemmas.iter().flatten().map(|&lemma| vec![lemma]).collect();
         if let [Some(falling), Some(rising)] = lemmas {
             sums.push(vec![falling, rising]);
@@ -302,12 +296,8 @@ impl DualBound<'_, '_> {
         self.lines.lines_of(square).iter().map(|&line| self.y[line]).sum()
     }
 
-    /// Eliminates the squares whose diagonals no set contains, where all multipliers are 0.
-    fn eliminate_unused(&mut self, heaviest: [&Heaviest; 2]) -> Result<(), ProofError> {
-        self.eliminate(heaviest, 0, 0)
-    }
-
-    /// Eliminates the squares whose cost exceeds the slack that the sets with their diagonals leave.
+    /// Eliminates the squares whose cost exceeds the slack that the sets with their diagonals
+    /// leave: those whose diagonals no set contains, if all multipliers are 0.
     fn eliminate(
         &mut self,
         heaviest: [&Heaviest; 2],
@@ -359,8 +349,7 @@ impl DualBound<'_, '_> {
             return Ok(lemma);
         }
         let trivial = most.is_some_and(|most| most >= self.directions[direction].weight());
-        let lemma =
-            if trivial { None } else { self.prove(direction, most, Some(line), usize::MAX)? };
+        let lemma = if trivial { None } else { self.prove(direction, most, Some(line))? };
         lemmas.insert((line, most), lemma);
         Ok(lemma)
     }

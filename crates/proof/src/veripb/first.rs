@@ -55,10 +55,6 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         self.writer.conclude_unsatisfiable()
     }
 
-    fn queen_is_impossible(&self, square: usize) -> Constraint {
-        clause(self.n, &[square])
-    }
-
     /// Returns "the prefix is not that of the first difference"; `None` without a solution.
     fn goal(&self, prefix: &[usize]) -> Option<Constraint> {
         let (&column, above) = prefix.split_last()?;
@@ -90,7 +86,7 @@ impl Observer for FirstProof<'_, '_> {
             search.enter();
             return Ok(());
         }
-        let goal = self.queen_is_impossible(square);
+        let goal = clause(self.n, &[square]);
         if refuted {
             self.writer.rup(&goal).map(drop)
         } else {

@@ -7,7 +7,8 @@
 //! used before some place. (Weights are nearly linear in the place on both sides of the middle, so
 //! that many sets weigh about the same; what they have in common is how many are on each side.)
 
-use super::relaxation::{Duals, Item, Optimum, Outcome, PrefixBound, Relaxation};
+use super::relaxation::{Duals, Optimum, Outcome, PrefixBound, Relaxation};
+use crate::first::Item;
 
 /// The number of items, and of places, at which branching is compared.
 const CANDIDATES: usize = 5;

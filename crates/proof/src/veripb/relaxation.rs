@@ -7,12 +7,7 @@
 //! method minimises it in exact integers: each choice of items is a line below g, and the next β is
 //! where the lines of the two best choices intersect.
 
-/// An item: its place and its weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) place: i64,
-    pub(super) weight: i64,
-}
+use crate::first::Item;
 
 /// A bound on the number of the first items that are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,7 +96,6 @@ fn small() -> Vec<Certificate> {
         for (number, step) in STEPS.iter().enumerate() {
             let count = refutations_of(solution.as_deref());
             let refutations: Vec<_> = (0..count).map(|_| step(n.max(1), &mut random)).collect();
-            let refutations: Vec<_> = refutations.iter().collect();
             let bytes = first::certificate(n, solution.as_deref(), &refutations);
             let bytes = bytes.unwrap_or_else(|error| panic!("n = {n}, step {number}: {error}"));
             found.push(Certificate { name: format!("small-first-{n}-{number}.proof"), bytes });

@@ -285,7 +285,6 @@ mod tests {
             let expected = first_answer(Method::Backtracking, &Problem::empty(Piece::Queen, n));
             assert_eq!(found.solution, expected, "n = {n}");
             let refutations = found.refutations(n);
-            let refutations: Vec<_> = refutations.iter().collect();
             assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
         }
         assert!(runs > 30 && late > 10, "{runs} runs, {late} with more than two solvers");

@@ -283,7 +283,6 @@ fn every_first_solution_has_a_certificate_for_any_number_of_threads() {
                 found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns))
             );
             let refutations = found.refutations(n);
-            let refutations: Vec<_> = refutations.iter().collect();
             let certificate =
                 certificate(n, found.solution.as_deref(), &refutations).expect("it is accepted");
             let proved = nqueens_proof::check(&certificate).expect("it is accepted");

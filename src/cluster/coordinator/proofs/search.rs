@@ -177,7 +177,6 @@ fn certificate(
     meter: &mut Meter<'_>,
 ) -> io::Result<Vec<u8>> {
     let (solution, refutations) = (found.solution.as_deref(), found.refutations(n));
-    let refutations: Vec<_> = refutations.iter().collect();
     let threads = check_threads();
     let certificate =
         proof::first::certificate_with_checked(n, solution, &refutations, checked, threads, meter);

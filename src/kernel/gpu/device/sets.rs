@@ -54,26 +54,23 @@ struct SetBatch {
 
 impl SetBackend for WgpuDevice {
     fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
-        self.inner()?.open_sets(shape, families)
+        self.with(|inner| inner.open_sets(shape, families))
     }
 
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {
-        let outcome = self.inner()?.load_sets(items);
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.load_sets(items))
     }
 
     fn submit_sets(&mut self, params: &SetParams) -> Result<(), Fault> {
-        self.inner()?.submit_sets(params)
+        self.with(|inner| inner.submit_sets(params))
     }
 
     fn wait_sets(&mut self) -> Result<SetQueue, Fault> {
-        let outcome = self.inner()?.wait_sets();
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.wait_sets())
     }
 
     fn set_slots(&mut self) -> Result<Vec<SetSlot>, Fault> {
-        let outcome = self.inner()?.set_slots();
-        self.leak_if_hung(outcome)
+        self.with(|inner| inner.set_slots())
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::{Job, Scheme};
+use crate::decomposition::testing::decompose;
 use crate::kernel::gpu::backend::Batch;
 use crate::kernel::gpu::batch_builder::MOST_SLOTS;
 use crate::kernel::gpu::layout::Slot;
@@ -18,18 +18,17 @@ use crate::tally::Thirds;
 
 const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
 
-fn decompose(problem: &Problem, depth: Option<usize>, unit: u64) -> Decomposition {
-    Decomposition::new(
-        Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"),
-    )
+fn mirror(shape: Shape) -> DeviceKernel {
+    DeviceKernel::new(Box::new(Mirror::default()), shape, false)
 }
 
-fn count(problem: &Problem, unit: u64) -> u128 {
-    let decomposition = decompose(problem, None, unit);
-    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+/// Counts every unit.
+fn count(kernel: &mut DeviceKernel, decomposition: &Decomposition) -> Vec<Tally> {
     let units: Vec<u64> = (0..decomposition.units()).collect();
-    let tallies =
-        kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+    kernel.open(decomposition).expect("opens").count(&units, &|| true).expect("counts")
+}
+
+fn solutions(tallies: &[Tally]) -> u128 {
     let mut total = Tally::default();
     tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
     total.solutions().expect("whole solutions")
@@ -38,8 +37,9 @@ fn count(problem: &Problem, unit: u64) -> u128 {
 #[test]
 fn the_mirror_counts_the_known_totals() {
     let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596];
-    for (n, solutions) in known.into_iter().enumerate() {
-        assert_eq!(count(&Problem::empty(Piece::Queen, n), 50), solutions, "n = {n}");
+    for (n, known) in known.into_iter().enumerate() {
+        let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 50);
+        assert_eq!(solutions(&count(&mut mirror(SMALL), &decomposition)), known, "n = {n}");
     }
 }
 
@@ -47,10 +47,7 @@ fn the_mirror_counts_the_known_totals() {
 fn the_mirror_agrees_with_the_oracle_on_every_subproblem() {
     for n in [8, 9, 10] {
         let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
-        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
-        let units: Vec<u64> = (0..decomposition.units()).collect();
-        let tallies =
-            kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+        let tallies = count(&mut mirror(SMALL), &decomposition);
         let mut tallies = tallies.iter();
         decomposition.for_each(0..decomposition.prefixes(), |case, prefix| {
             let expected = u128::from(completions(case, prefix).0) * u128::from(case.weight());
@@ -79,8 +76,7 @@ fn completions_of(parts: &Parts) -> Vec<(Thirds, u128)> {
 /// and with their limits.
 fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, prefixes: u32) {
     let itself = decompose(problem, depth, unit);
-    let mut kernel =
-        DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
+    let mut kernel = mirror(Shape { prefixes, ..SMALL });
     // In reverse order, to check that each result is returned at the position of its unit.
     let units: Vec<u64> = (0..itself.units()).rev().collect();
     for decomposition in [&itself, &itself.mirrored()] {
@@ -122,7 +118,7 @@ fn sub_ranges_without_slots_left_go_into_further_batches() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 14), Some(6), 32);
     let shape = Shape { prefixes: 1 << 17, ..SMALL };
     assert!((UNITS..u64::from(shape.prefixes) / 32).contains(&decomposition.units()));
-    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
+    let mut kernel = mirror(shape);
     let units: Vec<u64> = (0..UNITS).collect();
     let mut job = kernel.open(&decomposition).expect("opens");
     let counted = job.count_sub_ranges(&units, &|| true).expect("counts");
@@ -245,8 +241,7 @@ fn a_batch_has_prefixes_of_one_variant_of_the_search() {
 fn a_search_is_compiled_before_the_first_submission_of_a_batch() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 10), None, 100);
     let (mut kernel, calls) = Recorder::kernel(SMALL);
-    let units: Vec<u64> = (0..decomposition.units()).collect();
-    kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+    count(&mut kernel, &decomposition);
     let calls = calls.lock().expect("no thread panicked");
     let mut batches = 0;
     for (before, call) in calls.iter().zip(&calls[1..]) {
@@ -285,8 +280,7 @@ proptest! {
 #[test]
 fn settings_for_measurements_change_no_count() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
-    let units: Vec<u64> = (0..decomposition.units()).collect();
-    let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+    let mut kernel = mirror(SMALL);
     for (in_flight, lanes, turns) in [(0, 64, 0), (1, 192, 1023), (3, 320, u32::MAX)] {
         let shape = Shape { lanes, ..SMALL };
         let mut tuning = kernel.tuning();
@@ -296,17 +290,9 @@ fn settings_for_measurements_change_no_count() {
         kernel.set_tuning(tuning);
         kernel.freeze_tuning(true);
         let frozen = kernel.tuning();
-        let mut job = kernel.open(&decomposition).expect("opens");
-        assert_eq!(job.shape(), Some(shape));
-        let mut total = Tally::default();
-        for tally in job.count(&units, &|| true).expect("counts") {
-            total.merge(&tally).expect("a small sum");
-        }
-        assert_eq!(
-            total.solutions(),
-            Ok(2680),
-            "{in_flight} in flight, {lanes} lanes, {turns} turns"
-        );
+        assert_eq!(kernel.open(&decomposition).expect("opens").shape(), Some(shape));
+        let found = solutions(&count(&mut kernel, &decomposition));
+        assert_eq!(found, 2680, "{in_flight} in flight, {lanes} lanes, {turns} turns");
         assert_eq!(kernel.tuning(), frozen);
     }
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::board::{Piece, Problem, Square};
-use crate::decomposition::{Decomposition, Job, Scheme};
+use crate::decomposition::testing::decompose_by;
+use crate::decomposition::{Decomposition, Scheme};
 use crate::kernel::count_parts;
 use crate::kernel::gpu::Fault;
 use crate::kernel::scalar::Scalar;
@@ -19,9 +20,7 @@ const ROOMY: SetShape = SetShape { groups: 1, capacity: 1 << 18, list_iterations
 const MUCH: u32 = 1 << 26;
 
 fn decompose(problem: &Problem) -> Decomposition {
-    Decomposition::new(
-        Job::new(problem.clone(), Scheme::ColumnSets, None, 1).expect("a board with sets"),
-    )
+    decompose_by(Scheme::ColumnSets, problem, None, 1)
 }
 
 fn count(

@@ -8,7 +8,7 @@ use crate::{check_with_threads as check_certificate_with_threads, open};
 fn certificate(
     n: usize,
     solution: Option<&[usize]>,
-    refutations: &[&Refutation],
+    refutations: &[Refutation],
 ) -> Result<Vec<u8>, ProofError> {
     let [one, three] = [1, 3].map(|threads| {
         certificate_within(n, solution, refutations, threads, &mut Meter::new(None))
@@ -24,7 +24,6 @@ fn certificate(
 fn certificates_prove_the_first_solutions_of_small_boards() {
     for (n, search) in (0..=10).flat_map(|n| SEARCHES.map(|search| (n, search()))) {
         let (first, refutations) = searched_by(n, &search);
-        let refutations: Vec<&Refutation> = refutations.iter().collect();
         let sealed = certificate(n, first.as_deref(), &refutations).expect("it is valid");
         let proved = check_certificate(&sealed).expect("it is valid");
         assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, first), "n = {n}");
@@ -39,14 +38,12 @@ fn no_other_solution_and_no_missing_refutation_is_accepted() {
         for other in &all[1..] {
             let many = vec![Refutation::search(); n * n];
             for number in 0..n * n {
-                let refutations: Vec<&Refutation> = many[..number].iter().collect();
-                assert!(certificate(n, Some(other), &refutations).is_err(), "{other:?}");
+                assert!(certificate(n, Some(other), &many[..number]).is_err(), "{other:?}");
             }
         }
-        assert!(certificate(n, None, &[&Refutation::search()]).is_err());
+        assert!(certificate(n, None, &[Refutation::search()]).is_err());
         let refutations = searched(n).1;
-        let all_but_one: Vec<&Refutation> = refutations.iter().skip(1).collect();
-        assert!(certificate(n, Some(&all[0]), &all_but_one).is_err());
+        assert!(certificate(n, Some(&all[0]), &refutations[1..]).is_err());
     }
 }
 
@@ -61,8 +58,7 @@ fn an_altered_certificate_proves_the_same_or_nothing_even_with_a_new_checksum() 
                 Refutation::dual_bound(&multipliers(n, &mut random), random.bool(), search)
             })
             .collect();
-        let borrowed: Vec<&Refutation> = refutations.iter().collect();
-        let certificate = certificate(n, first.as_deref(), &borrowed).expect("it is valid");
+        let certificate = certificate(n, first.as_deref(), &refutations).expect("it is valid");
         let (_, _, proof) = open(&certificate).expect("it is valid");
         let mut reader = Reader::new(proof);
         let stated = reader.number().expect("the work that it states");
@@ -104,7 +100,7 @@ fn no_input_makes_the_checker_panic() {
         let (n, threads) = (random.usize(0..=12), random.usize(1..=2));
         let _ = check_with_threads(n, &proof, threads, &mut Meter::default());
     }
-    assert!(check(129, &[0, 0, 0]).is_err());
+    assert!(check_with_threads(129, &[0, 0, 0], 1, &mut Meter::default()).is_err());
 }
 
 #[test]
@@ -169,7 +165,6 @@ fn a_check_needs_exactly_the_work_that_it_reports() {
 #[test]
 fn several_threads_end_a_check_when_the_meter_does() {
     let (first, refutations) = searched(10);
-    let refutations: Vec<&Refutation> = refutations.iter().collect();
     let within =
         |meter: &mut Meter<'_>| certificate_within(10, first.as_deref(), &refutations, 3, meter);
     assert_eq!(within(&mut Meter::new(None).stopped_by(&|| true)), Err(ProofError::Stopped));
@@ -182,10 +177,10 @@ fn several_threads_end_a_check_when_the_meter_does() {
 }
 
 /// Checks the refutations of a first solution one by one.
-fn checked(n: usize, first: &[usize], refutations: &[&Refutation]) -> CheckedRefutationSet {
+fn checked(n: usize, first: &[usize], refutations: &[Refutation]) -> CheckedRefutationSet {
     let prefixes = smaller_prefixes(n, Some(first)).expect("a solution");
     let mut all = CheckedRefutationSet::new(n);
-    for (prefix, &refutation) in prefixes.filter(|prefix| is_free(n, prefix)).zip(refutations) {
+    for (prefix, refutation) in prefixes.filter(|prefix| is_free(n, prefix)).zip(refutations) {
         let meter = &mut Meter::default();
         let one = CheckedRefutation::new(n, &prefix, refutation.clone(), u64::MAX, meter);
         all.insert(one.expect("it is valid"));
@@ -198,7 +193,6 @@ fn checked_refutations_are_not_checked_again() {
     for (n, threads) in [(8, 0), (8, 1), (8, 3), (10, 2)] {
         let (first, refutations) = searched(n);
         let first = first.expect("a solution");
-        let refutations: Vec<&Refutation> = refutations.iter().collect();
         let with = |checked: &CheckedRefutationSet, meter: &mut Meter<'_>| {
             certificate_with_checked(n, Some(&first), &refutations, checked, threads, meter)
         };
@@ -218,7 +212,6 @@ fn checked_refutations_are_not_checked_again() {
 fn a_checked_refutation_counts_only_for_its_board_prefix_and_bytes() {
     let (first, refutations) = searched(8);
     let first = first.expect("a solution");
-    let refutations: Vec<&Refutation> = refutations.iter().collect();
     // Refutations on the board of size 9.
     let (mut other_board, mut valid) = (CheckedRefutationSet::new(8), 0);
     for prefix in smaller_prefixes(8, Some(&first)).expect("a solution") {
@@ -235,7 +228,7 @@ fn a_checked_refutation_counts_only_for_its_board_prefix_and_bytes() {
     let wrong = Refutation::branch(8, Line::Row(7), &[]);
     for number in 0..refutations.len() {
         let mut altered = refutations.clone();
-        altered[number] = &wrong;
+        altered[number] = wrong.clone();
         let meter = &mut Meter::new(None);
         let certificate = certificate_with_checked(8, Some(&first), &altered, &all, 2, meter);
         let alone = certificate_within(8, Some(&first), &altered, 2, &mut Meter::new(None));
@@ -256,7 +249,6 @@ fn a_checked_refutation_counts_only_for_its_board_prefix_and_bytes() {
 #[test]
 fn a_solution_of_another_board_is_refused() {
     let (first, refutations) = searched(6);
-    let refutations: Vec<&Refutation> = refutations.iter().collect();
     for n in [0, 1, 5, 7] {
         assert!(certificate(n, first.as_deref(), &refutations).is_err(), "n = {n}");
     }

@@ -131,6 +131,5 @@ fn searched_by(n: usize, search: &Refutation) -> (Option<Vec<usize>>, Vec<Refuta
 
 fn sealed(n: usize) -> Vec<u8> {
     let (first, refutations) = searched(n);
-    let refutations: Vec<&Refutation> = refutations.iter().collect();
     certificate(n, first.as_deref(), &refutations).expect("it is valid")
 }
