@@ -67,9 +67,8 @@ pub(super) fn read_board(path: &Path) -> Result<board_file::BoardFile, Failure> 
     let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
     let text =
         if is_stdin { read_stdin() } else { atomic_file::read_text(path, LARGEST_BOARD_FILE) };
-    let text = text.map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the board cannot be read from {name}: {error}"),
+    let text = text.map_err(|error| {
+        Failure::new(Exit::File, format!("the board cannot be read from {name}: {error}"))
     })?;
     board_file::parse(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
 }

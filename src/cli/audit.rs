@@ -135,12 +135,12 @@ where
     if wrong.is_none() && interrupt.is_raised() {
         let message =
             format!("interrupted after {} recounts, none of them wrong", grouped(recounted.into()));
-        return Err(Failure { exit: Exit::Interrupted, message });
+        return Err(Failure::new(Exit::Interrupted, message));
     }
     Ok((recounted, wrong))
 }
 
 /// Returns the failure of an audit.
 fn failure(source: &Path, exit: Exit, reason: &dyn ToString) -> Failure {
-    Failure { exit, message: format!("{}: {}", source.display(), reason.to_string()) }
+    Failure::new(exit, format!("{}: {}", source.display(), reason.to_string()))
 }

@@ -149,7 +149,7 @@ struct ScriptWriter {
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("{} cannot be used: {error}", path.display()) }
+    Failure::new(Exit::File, format!("{} cannot be used: {error}", path.display()))
 }
 
 impl Common {

@@ -203,7 +203,7 @@ fn check(
     let refused = |why: &dyn fmt::Display| {
         let message =
             format!("internal error: the certificate is invalid: {why}; please report this");
-        Failure { exit: Exit::CheckFailed, message }
+        Failure::new(Exit::CheckFailed, message)
     };
     let is_over = || terminal.is_over();
     match proof::check_within(certificate, &mut Meter::new(None).stopped_by(&is_over)) {

@@ -81,9 +81,8 @@ struct Translated {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
-    let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("{file} cannot be read: {error}{}", hint(&args.file)),
+    let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| {
+        Failure::new(Exit::File, format!("{file} cannot be read: {error}{}", hint(&args.file)))
     })?;
     // Certificates are for boards that a PNG has room for.
     let pictures = args.pictures.begin(1, 1)?;
@@ -195,7 +194,7 @@ fn translate(
             TranslationError::Certificate(_) => Exit::CheckFailed,
             TranslationError::Io(_) => Exit::File,
         };
-        Failure { exit, message: format!("the proof for VeriPB {}: {error}", out.display()) }
+        Failure::new(exit, format!("the proof for VeriPB {}: {error}", out.display()))
     })?;
     Ok(Some(Translated { lines, bytes, elapsed_s: began.elapsed().as_secs_f64() }))
 }

@@ -168,7 +168,7 @@ fn interrupted(args: &Args) -> Failure {
         Some(_) => "run the same command again to resume",
         None => "nothing was kept; use --data DIR to be able to resume",
     };
-    Failure { exit: Exit::Interrupted, message: format!("interrupted; {hint}") }
+    Failure::new(Exit::Interrupted, format!("interrupted; {hint}"))
 }
 
 /// Starts the workers, each with its share of the cores.

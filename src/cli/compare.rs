@@ -183,13 +183,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             "{} and {} differ for n = {}: one of them is wrong",
             one.method, other.method, one.n
         );
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        return Err(Failure::new(Exit::CheckFailed, message));
     }
     if interrupt.is_raised() {
-        return Err(Failure {
-            exit: Exit::Interrupted,
-            message: "interrupted; the results so far are shown".into(),
-        });
+        return Err(Failure::new(Exit::Interrupted, "interrupted; the results so far are shown"));
     }
     Ok(Exit::Done)
 }

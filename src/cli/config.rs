@@ -85,7 +85,7 @@ pub(super) struct Sources {
 
 fn invalid_file(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     let message = format!("invalid configuration file {}: {why}", path.display());
-    Failure { exit: Exit::File, message }
+    Failure::new(Exit::File, message)
 }
 
 /// Returns the value of an environment variable, unless it is empty.

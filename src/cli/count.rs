@@ -107,10 +107,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let outcome = count(args, &problem)?;
     let classes = if args.classes {
         let classes = classes(problem.piece(), problem.n(), outcome.solutions);
-        Some(
-            classes
-                .map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?,
-        )
+        Some(classes.map_err(|error| Failure::new(Exit::CheckFailed, error))?)
     } else {
         None
     };
@@ -122,12 +119,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(&problem, conflict, &outcome, classes.as_ref(), &comparison))?;
     }
     if comparison.differs() {
-        return Err(Failure {
-            exit: Exit::CheckFailed,
-            message:
-                "a count differs from the published value; please report this with the output above"
-                    .into(),
-        });
+        return Err(Failure::new(
+            Exit::CheckFailed,
+            "a count differs from the published value; please report this with the output above",
+        ));
     }
     Ok(Exit::Done)
 }
@@ -201,15 +196,15 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
                 }
                 None => "use --resume FILE to save finished units".into(),
             };
-            Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!(
+            Err(Failure::new(
+                Exit::Interrupted,
+                format!(
                     "{stopped} after {}: {units_done} of {units} units done ({} of the work), {} solutions so far; {hint}",
                     duration(progress.elapsed),
                     percent(progress.fraction, progress.left),
                     grouped(progress.solutions),
                 ),
-            })
+            ))
         }
         (outcome, _) => Ok(outcome?),
     }

@@ -19,10 +19,7 @@ pub(super) struct PlayArgs {
 impl PlayArgs {
     /// Reads the files of the page.
     pub(super) fn files(&self) -> Result<Option<PlayFiles>, Failure> {
-        let failure = |error: dashboard::PlayFilesError| Failure {
-            exit: Exit::File,
-            message: error.to_string(),
-        };
+        let failure = |error: dashboard::PlayFilesError| Failure::new(Exit::File, error);
         self.play.as_deref().map(PlayFiles::read).transpose().map_err(failure)
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let Some(columns) = columns else {
         let hint = candidate::size_hint(&args.solution);
         let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
-        return Err(Failure { exit: Exit::CheckFailed, message: verdict.words() + &hint });
+        return Err(Failure::new(Exit::CheckFailed, verdict.words() + &hint));
     };
     let pictures = args.pictures.begin(found.n, found.n)?;
     let report = report(&columns, args.piece, args.norm)?;

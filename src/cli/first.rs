@@ -272,10 +272,7 @@ fn table(
         total += terminal.elapsed();
         if terminal.is_interrupted() {
             stream.finish()?;
-            return Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!("interrupted at n = {n}"),
-            });
+            return Err(Failure::new(Exit::Interrupted, format!("interrupted at n = {n}")));
         }
         if written.is_break() {
             break;
@@ -295,10 +292,7 @@ fn table(
         return Ok(Exit::Done);
     }
     let boards = counted(unproven.into(), "board");
-    Err(Failure {
-        exit: Exit::Unproven,
-        message: format!("{boards} could not be proven within the time limit"),
-    })
+    Err(Failure::new(Exit::Unproven, format!("{boards} could not be proven within the time limit")))
 }
 
 impl EngineArgs {
@@ -407,7 +401,7 @@ fn checked_certificate(
         Err(error) => {
             let message =
                 format!("internal error: the certificate is invalid: {error}; please report this");
-            Err(Failure { exit: Exit::CheckFailed, message })
+            Err(Failure::new(Exit::CheckFailed, message))
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             let message = format!(
                 "internal error: the queen on {queen} is attacked or in a wrong row; please report this"
             );
-            return Err(Failure { exit: Exit::CheckFailed, message });
+            return Err(Failure::new(Exit::CheckFailed, message));
         }
         if has_picture {
             squares.push(queen);
@@ -86,10 +86,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         }
         if interrupt.is_raised() {
             stream.finish()?;
-            return Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!("interrupted after {}", counted(row as u128, "queen")),
-            });
+            return Err(Failure::new(
+                Exit::Interrupted,
+                format!("interrupted after {}", counted(row as u128, "queen")),
+            ));
         }
     }
     stream.finish()?;
@@ -156,12 +156,12 @@ fn overlap(n: usize, json: bool) -> Result<Exit, Failure> {
     let found = first_solution(n, options, &mut terminal, &mut |_| {});
     terminal.finish();
     if !found.finished {
-        let message = "interrupted before the first solution was found".into();
-        return Err(Failure { exit: Exit::Interrupted, message });
+        let message = "interrupted before the first solution was found";
+        return Err(Failure::new(Exit::Interrupted, message));
     }
     let Some(columns) = found.solution else {
         let message = format!("no solution exists for n = {n}");
-        return Err(Failure { exit: Exit::NoSolution, message });
+        return Err(Failure::new(Exit::NoSolution, message));
     };
     Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns)
         .map_err(|error| refused("exact", &error))?;

@@ -345,9 +345,8 @@ impl CutsReport {
 fn read(path: &Path) -> Result<String, Failure> {
     /// The maximum size of the file, in bytes.
     const LARGEST_FILE: u64 = 16 << 20;
-    atomic_file::read_text(path, LARGEST_FILE).map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the weights {} cannot be read: {error}", path.display()),
+    atomic_file::read_text(path, LARGEST_FILE).map_err(|error| {
+        Failure::new(Exit::File, format!("the weights {} cannot be read: {error}", path.display()))
     })
 }
 

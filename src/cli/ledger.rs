@@ -93,9 +93,9 @@ fn run_check(args: &FileArgs) -> Result<Exit, Failure> {
     let Some(first) = report.findings.first() else { return Ok(Exit::Done) };
     let file = path.display();
     Err(if report.as_written {
-        Failure { exit: Exit::CheckFailed, message: format!("ledger {file}: {first}") }
+        Failure::new(Exit::CheckFailed, format!("ledger {file}: {first}"))
     } else {
-        Failure { exit: Exit::File, message: format!("ledger {file} is corrupt: {first}") }
+        Failure::new(Exit::File, format!("ledger {file} is corrupt: {first}"))
     })
 }
 

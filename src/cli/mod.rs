@@ -297,7 +297,7 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Returns the failure of a command whose output cannot be written.
 fn cannot_print(error: &io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") }
+    Failure::new(Exit::File, format!("the output cannot be written: {error}"))
 }
 
 /// Prints one line on stderr. Errors are ignored: there is no other place to report them.

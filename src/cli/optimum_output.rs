@@ -194,7 +194,7 @@ impl Report {
                 (exit, format!("{shown}: {doubt}"))
             }
         };
-        Err(Failure { exit, message })
+        Err(Failure::new(exit, message))
     }
 }
 

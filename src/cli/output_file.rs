@@ -41,5 +41,5 @@ impl<'a> OutputFile<'a> {
 
 fn cannot_write(what: &str, path: &Path, error: &io::Error) -> Failure {
     let message = format!("the {what} {} cannot be written: {error}", path.display());
-    Failure { exit: Exit::File, message }
+    Failure::new(Exit::File, message)
 }

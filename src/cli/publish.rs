@@ -59,12 +59,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 args.job,
                 ledger.display()
             );
-            return Err(Failure { exit: Exit::Usage, message });
+            return Err(Failure::usage(message));
         }
         ref several => {
             let message =
                 format!("{} jobs begin with '{}'; give more digits", several.len(), args.job);
-            return Err(Failure { exit: Exit::Usage, message });
+            return Err(Failure::usage(message));
         }
     };
     let PublishedLog { key, checkpoint, new_entries, units, counted: done } =

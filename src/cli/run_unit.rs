@@ -89,12 +89,12 @@ const INDEX_OF: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
 
 /// Creates a failure that a retry cannot fix.
 fn permanent(message: impl ToString) -> Failure {
-    Failure { exit: Exit::Permanent, message: message.to_string() }
+    Failure::new(Exit::Permanent, message)
 }
 
 /// Creates a failure that a retry, possibly on another machine, may fix.
 fn try_again(message: impl ToString) -> Failure {
-    Failure { exit: Exit::TryAgain, message: message.to_string() }
+    Failure::new(Exit::TryAgain, message)
 }
 
 fn of_plan(error: PlanFileError) -> Failure {
@@ -118,12 +118,12 @@ fn of_files(error: ResultFilesError) -> Failure {
 
 fn of_count(error: CountError) -> Failure {
     match error {
-        CountError::Stopped { units_done, units } => Failure {
-            exit: Exit::Checkpointed,
-            message: format!(
+        CountError::Stopped { units_done, units } => Failure::new(
+            Exit::Checkpointed,
+            format!(
                 "stopped with {units_done} of {units} units saved; run the same command again to resume"
             ),
-        },
+        ),
         // Another machine may support it.
         CountError::Kernel(KernelError::NotOnThisMachine(_)) => try_again(error),
         CountError::Job(_)

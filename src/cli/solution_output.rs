@@ -144,7 +144,7 @@ pub(super) fn coloured() -> bool {
 pub(super) fn refused(method: &str, error: &PlacementError) -> Failure {
     let message =
         format!("internal error: {method} returned a wrong solution: {error}; please report this");
-    Failure { exit: Exit::CheckFailed, message }
+    Failure::new(Exit::CheckFailed, message)
 }
 
 /// Returns the column of each row for JSON, counted from 1; null for a row without a piece.

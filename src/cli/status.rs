@@ -114,7 +114,7 @@ async fn watch(
         let next = stream.message().await;
         let Some(status) = coordinator.call(async { next.map(tonic::Response::new) }).await? else {
             let message = "the coordinator has stopped".to_owned();
-            return Err(Failure { exit: Exit::Coordinator, message });
+            return Err(Failure::new(Exit::Coordinator, message));
         };
         let report = Report::new(status);
         let text = report.text(args.json);

@@ -165,7 +165,7 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     let report = wait_for_proof(&coordinator, &job).await?;
     if report.state == "cancelled" {
         let message = format!("job {job} was cancelled");
-        return Err(Failure { exit: Exit::Coordinator, message });
+        return Err(Failure::new(Exit::Coordinator, message));
     }
     if let Some(file) = file {
         let certificate = fetch(&coordinator, &job).await?;
@@ -187,7 +187,7 @@ fn check(
     let wrong = |why: &dyn std::fmt::Display| {
         let message =
             format!("the coordinator's certificate does not prove what it reports: {why}");
-        Failure { exit: Exit::CheckFailed, message }
+        Failure::new(Exit::CheckFailed, message)
     };
     let proved = proof::check_within(certificate, meter).map_err(|error| {
         if error.is_undecided() {
@@ -228,7 +228,7 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
             Some(chunk) if (certificate.len() + chunk.bytes.len()) as u64 > LARGEST_FILE => {
                 let message =
                     format!("the coordinator's certificate has more than {LARGEST_FILE} bytes");
-                return Err(Failure { exit: Exit::Coordinator, message });
+                return Err(Failure::new(Exit::Coordinator, message));
             }
             Some(chunk) => certificate.extend_from_slice(&chunk.bytes),
             None => return Ok(certificate),
@@ -341,12 +341,12 @@ pub(super) fn print_final(report: &JobReport, json: bool) -> Result<Exit, Failur
 pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
     if report.state == "cancelled" {
         let message = format!("job {} was cancelled", report.job);
-        return Err(Failure { exit: Exit::Coordinator, message });
+        return Err(Failure::new(Exit::Coordinator, message));
     }
     if report.is_disputed() {
         let dispute = report.dispute.as_deref().unwrap_or_default();
         let message = format!("job {} is disputed: {dispute}", report.job);
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        return Err(Failure::new(Exit::CheckFailed, message));
     }
     if report.published == Some(Published::Differs) {
         return Ok(Exit::CheckFailed);

@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
     let file = file.transpose()?;
     let Some(read) = read(&log, previous).map_err(ended)? else {
         let message = "interrupted while the log was read".to_owned();
-        return Err(Failure { exit: Exit::Interrupted, message });
+        return Err(Failure::new(Exit::Interrupted, message));
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let state = &read.state;
@@ -182,7 +182,7 @@ fn recount(
     recount_with_progress(args, sample.len(), |threads, progress| {
         let check = |unit, stated: &u128| recount_unit(&image, unit, *stated);
         let outcome = recount_sample(sample, threads, check, progress);
-        let cannot = |message| Failure { exit: Exit::NotAvailable, message };
+        let cannot = |message| Failure::new(Exit::NotAvailable, message);
         let outcome = outcome.map_err(cannot)?;
         Ok::<_, Failure>((outcome.recounted, outcome.wrong))
     })

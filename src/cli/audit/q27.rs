@@ -48,10 +48,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let began = Instant::now();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let path = args.source.display();
-    let file = |error: &dyn ToString| Failure {
-        exit: Exit::File,
-        message: format!("{path}: {}", error.to_string()),
-    };
+    let file =
+        |error: &dyn ToString| Failure::new(Exit::File, format!("{path}: {}", error.to_string()));
     let source = File::open(&args.source).map_err(|error| file(&error))?;
     let database = Database::read(
         BufReader::with_capacity(1 << 20, source),
@@ -101,14 +99,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     if report.published == Some(Published::Differs) {
         let message = format!("{path}: the sum differs from the published value");
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        return Err(Failure::new(Exit::CheckFailed, message));
     }
     Ok(Exit::Done)
 }
 
 fn failure(args: &Args, wrong: &WrongUnit) -> Failure {
     let (path, WrongUnit { unit, reason }) = (args.source.display(), wrong);
-    Failure { exit: Exit::CheckFailed, message: format!("{path}: unit {unit} is wrong: {reason}") }
+    Failure::new(Exit::CheckFailed, format!("{path}: unit {unit} is wrong: {reason}"))
 }
 
 /// Returns the bound of the error of the sum, if no unit is wrong by more than the largest one.

@@ -147,7 +147,7 @@ impl BenchFile {
         /// A file has some kilobytes.
         const LARGEST_FILE: u64 = 1 << 20;
         let shown = path.display();
-        let refuse = |message: String| Failure { exit: Exit::File, message };
+        let refuse = |message: String| Failure::new(Exit::File, message);
         let text = atomic_file::read_text(path, LARGEST_FILE).map_err(|error| {
             refuse(format!("the benchmark file {shown} cannot be read: {error}"))
         })?;

@@ -218,7 +218,7 @@ impl<'a> Listing<'a> {
         );
         if !run.complete && self.interrupt.is_raised() {
             let message = format!("interrupted; {summary}");
-            return Err(Failure { exit: Exit::Interrupted, message });
+            return Err(Failure::new(Exit::Interrupted, message));
         }
         if text {
             return Ok(match run.complete {
@@ -229,11 +229,11 @@ impl<'a> Listing<'a> {
         }
         if let Some(unproven) = &run.unproven {
             let message = format!("the list may not be complete: {unproven}; {summary}");
-            return Err(Failure { exit: Exit::Unproven, message });
+            return Err(Failure::new(Exit::Unproven, message));
         }
         if run.complete && self.found == 0 {
             let message = format!("no solution exists{}; {summary}", conflict_reason(self.problem));
-            return Err(Failure { exit: Exit::NoSolution, message });
+            return Err(Failure::new(Exit::NoSolution, message));
         }
         if !self.quiet && read_to_the_end {
             note(&if run.complete {

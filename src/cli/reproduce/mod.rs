@@ -216,7 +216,7 @@ impl Outcome {
     fn exit(self, abort: Option<Abort>, comparisons: usize) -> Result<Exit, Failure> {
         let Self { equal, differ, unproven } = self;
         let made = equal + differ + unproven;
-        let fail = |exit, message| Err(Failure { exit, message });
+        let fail = |exit, message| Err(Failure::new(exit, message));
         match abort {
             Some(Abort::Failed(failure)) => Err(failure),
             _ if differ > 0 => fail(

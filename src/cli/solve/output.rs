@@ -84,7 +84,7 @@ pub(super) fn show(
             Ok(exit)
         }
         _ if text.is_some() => Ok(exit),
-        _ => Err(Failure { exit, message }),
+        _ => Err(Failure::new(exit, message)),
     }
 }
 
