@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::{Board, SubproblemsArgs};
 use super::plan::parts;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::atomic_file::{self, AtomicFile};
 use crate::batch::{Htcondor, Kubernetes, KubernetesResults, PlanFile, Slurm, TaskSettings};
 use crate::report::counted;
@@ -187,20 +187,17 @@ impl Common {
 
     fn print_files(&self, scripts: &ScriptWriter, next: &str) -> Result<Exit, Failure> {
         let ScriptWriter { plan, files, shared, .. } = scripts;
-        let text = if self.json {
-            let report = Report {
-                job: plan.job().hash().to_string(),
-                parts: shared.parts.get(),
-                units: plan.decomposition().units(),
-                files: files.clone(),
-                next: next.to_owned(),
-            };
-            serde_json::to_string(&report).expect("numbers and strings serialise")
-        } else {
-            let parts = counted(shared.parts.get().into(), "part");
-            format!("{}\n{parts}; next: {next}", files.join("\n"))
+        let report = Report {
+            job: plan.job().hash().to_string(),
+            parts: shared.parts.get(),
+            units: plan.decomposition().units(),
+            files: files.clone(),
+            next: next.to_owned(),
         };
-        print(&(text + "\n"))?;
+        print_report(self.json, &report, || {
+            let parts = counted(report.parts.into(), "part");
+            format!("{}\n{parts}; next: {next}\n", files.join("\n"))
+        })?;
         Ok(Exit::Done)
     }
 }

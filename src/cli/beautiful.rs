@@ -13,11 +13,11 @@ use super::optimum_output::{Report, placement};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, draw, object};
+use super::solution_output::{Format, OutputArgs, draw};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure, note};
+use super::{Exit, Failure, json_line, note, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Look, Picture};
@@ -337,8 +337,6 @@ fn print_all(
         elapsed_s,
         ..report
     };
-    let mut stream = Stream::begin();
-    let _ = object(&mut stream, &report);
-    stream.finish()?;
+    print(&json_line(&report))?;
     Ok(Exit::Done)
 }

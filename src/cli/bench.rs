@@ -13,7 +13,7 @@ use super::chart::{Bar, ChartArgs, svg};
 use super::interrupt::Interrupt;
 use super::progress::{STEPS, progress_bar};
 use super::top::plain;
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, json_line, note, print};
 use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
 use crate::board::{Piece, Problem};
 use crate::engine::{CountError, Device, DeviceChoice, find_devices};
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             compared: compared.clone(),
             ..report(args.n, args.rounds, &measured)
         };
-        print(&(serde_json::to_string(&file).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&file))?;
     } else {
         print(&text(args.n, args.rounds, &measured))?;
         for (path, file) in args.compare.iter().zip(&compared) {

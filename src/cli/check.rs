@@ -12,7 +12,7 @@ use super::max_work::{self, MaxWork};
 use super::picture_args::{PictureArgs, PictureFiles};
 use super::solution_output::refused;
 use super::stream::Stream;
-use super::{Exit, Failure, atomic_file, print};
+use super::{Exit, Failure, atomic_file, json_line, print};
 use crate::board::{Piece, Placement, Problem};
 use crate::proof::veripb::{self, MOST_LINES, ProofSize, TranslationError};
 use crate::proof::{self, LARGEST_FILE, ProvedStatement};
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             elapsed_s: elapsed.as_secs_f64(),
             veripb: translated,
         };
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+        json_line(&report)
     } else {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");

@@ -16,7 +16,7 @@ use super::first::board_size;
 use super::interrupt::Interrupt;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::report::{duration, grouped};
 use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
@@ -172,11 +172,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         results: &results,
         methods: summaries(&results),
     };
-    if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&report))?;
-    }
+    print_report(args.json, &report, || text(&report))?;
     chart.finish(|| chart_of(&report))?;
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(

@@ -19,7 +19,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::solution_output::is_style;
-use super::{Exit, Failure, atomic_file, print};
+use super::{Exit, Failure, atomic_file, json_line, print};
 
 /// Show the flags that variables, the configuration file or defaults set.
 ///
@@ -363,7 +363,7 @@ pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
     let file = sources.file.as_ref().map(|(path, _)| path.display().to_string());
     if args.json {
         let report = Report { file, settings };
-        print(&(serde_json::to_string(&report).expect("strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
         return Ok(Exit::Done);
     }
     let mut text = match file {

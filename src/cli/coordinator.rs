@@ -13,7 +13,7 @@ use super::dashboard;
 use super::join;
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
@@ -236,8 +236,7 @@ fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let names = authority.server_names().map_err(AuthorityError::Registry)?;
     let fingerprint = authority.fingerprint().to_string();
     if args.json {
-        let report = Report { authority: folder, fingerprint, names };
-        print(&(serde_json::to_string(&report).expect("paths and strings serialise") + "\n"))?;
+        print(&json_line(&Report { authority: folder, fingerprint, names }))?;
         return Ok(Exit::Done);
     }
     let server_names =

@@ -13,7 +13,7 @@ use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto};
 use super::deadline::{LimitArgs, Reached};
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::Subproblems;
 use crate::engine::{
@@ -112,12 +112,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         None
     };
     let comparison = Comparison::new(&problem, &outcome, classes.as_ref());
-    if args.json {
-        let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&problem, conflict, &outcome, classes.as_ref(), &comparison))?;
-    }
+    let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
+    print_report(args.json, &report, || {
+        text(&problem, conflict, &outcome, classes.as_ref(), &comparison)
+    })?;
     if comparison.differs() {
         return Err(Failure::new(
             Exit::CheckFailed,

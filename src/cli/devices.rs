@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::cores;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::Piece;
 use crate::engine::{Device, find_every_device};
 use crate::kernel::KernelKind;
@@ -70,11 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     });
     let cpu = CpuReport { threads: cores(), kernels: kernels.collect() };
     let report = Report { cpu, adapters: adapters(args) };
-    if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&report))?;
-    }
+    print_report(args.json, &report, || text(&report))?;
     Ok(Exit::Done)
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::candidate::{self, Verdict};
 use super::picture_args::PictureArgs;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::render::{Look, Picture};
 use crate::symmetry::Orbit;
@@ -64,11 +64,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     };
     let pictures = args.pictures.begin(found.n, found.n)?;
     let report = report(&columns, args.piece, args.norm)?;
-    print(&if args.json {
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
-    } else {
-        text(&report)
-    })?;
+    print_report(args.json, &report, || text(&report))?;
     if let Some(solution) = verdict.solution() {
         pictures.finish(&Picture::of(solution).with_look(Look::Rings(args.norm)))?;
     }

@@ -10,7 +10,7 @@ use super::picture_args::PictureArgs;
 use super::solution_output::{object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::{OccupiedLines, Piece, Placement, Problem, Square};
 use crate::render::Picture;
 use crate::report::counted;
@@ -166,12 +166,6 @@ fn overlap(n: usize, json: bool) -> Result<Exit, Failure> {
     Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns)
         .map_err(|error| refused("exact", &error))?;
     let overlap = Overlap::of(&columns);
-    if json {
-        let mut stream = Stream::begin();
-        let _ = object(&mut stream, &overlap);
-        stream.finish()?;
-    } else {
-        print(&overlap.text())?;
-    }
+    print_report(json, &overlap, || overlap.text())?;
     Ok(Exit::Done)
 }

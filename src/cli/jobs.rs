@@ -3,10 +3,9 @@
 use serde::Serialize;
 
 use super::remote::{Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::protocol::v1;
-use crate::report::JobReport;
-use crate::report::ProofReport;
+use crate::report::{JobReport, ProofReport};
 
 /// List the jobs of a coordinator, one per line.
 #[derive(Debug, clap::Args)]
@@ -22,7 +21,7 @@ impl Args {
     /// Formats a line of the list.
     fn line(&self, report: &impl Serialize, [name, state, title, progress]: [&str; 4]) -> String {
         if self.json {
-            serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
+            json_line(report)
         } else {
             format!("{name}  {state:<9}  {title}: {progress}\n")
         }

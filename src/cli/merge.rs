@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::number;
 use super::progress::{STEPS, progress_bar};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, json_line, note, print};
 use crate::batch::{
     BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, ResultFilesError,
     write_ledger,
@@ -123,7 +123,7 @@ fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
             conflicts: merged.conflicts.iter().map(|(path, _)| files.shown(path)).collect(),
             ledger: ledger.as_ref().map(|path| path.display().to_string()),
         };
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
     } else if let Some(solutions) = solutions {
         let sentence = published.map(|p| format!(", {}", p.sentence(totals_of(problem.piece()))));
         let mut text = format!("{}: {}\n", plan.title(), counted(solutions, "solution"));

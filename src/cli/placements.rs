@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::number;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::solver::classical::placements;
 
 /// Count the ways to place n queens on an n × n board, attacking or not: C(n², n).
@@ -30,12 +30,7 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let placements = placements(args.n).to_string();
-    if args.json {
-        let report = Report { n: args.n, placements };
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&(placements + "\n"))?;
-    }
+    let report = Report { n: args.n, placements: placements(args.n).to_string() };
+    print_report(args.json, &report, || format!("{}\n", report.placements))?;
     Ok(Exit::Done)
 }

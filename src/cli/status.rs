@@ -6,11 +6,9 @@ use serde::Serialize;
 
 use super::args::job_prefix;
 use super::remote::{Coordinator, Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::protocol::v1;
-use crate::report::JobReport;
-use crate::report::ProofReport;
-use crate::report::counted;
+use crate::report::{JobReport, ProofReport, counted};
 
 /// Show the progress, rate, checks and workers of the jobs of a coordinator.
 #[derive(Debug, clap::Args)]
@@ -59,7 +57,7 @@ impl Report {
 
     fn text(&self, json: bool) -> String {
         if json {
-            return serde_json::to_string(self).expect("numbers and strings serialise") + "\n";
+            return json_line(self);
         }
         let mut text = format!(
             "coordinator (nqueens {}), {}\n",

@@ -13,7 +13,7 @@ use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::board::{Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::decomposition::Subproblems;
@@ -172,8 +172,7 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         check(&certificate, asked, &report, &mut args.max_work.meter())?;
         file.finish(&certificate)?;
     }
-    let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
-    print(&if args.json { object() } else { report.text() })?;
+    print_report(args.json, &report, || report.text())?;
     Ok(if report.solution.is_some() { Exit::Done } else { Exit::NoSolution })
 }
 
@@ -299,16 +298,12 @@ async fn note_long(coordinator: &Coordinator, problem: &Problem, units: v1::Subp
 /// Prints that the job is submitted.
 fn print_submitted(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
     let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
-    let text = if json {
-        let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
-        let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
-        serde_json::to_string(&submitted).expect("strings serialise")
-    } else if known {
-        format!("job {job} was submitted before and is {state}")
-    } else {
-        format!("job {job} submitted; nqueens status {} shows its progress", &job[..8])
-    };
-    print(&(text + "\n"))?;
+    let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
+    let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
+    print_report(json, &submitted, || match known {
+        true => format!("job {job} was submitted before and is {state}\n"),
+        false => format!("job {job} submitted; nqueens status {} shows its progress\n", &job[..8]),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -332,8 +327,7 @@ pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
 
 /// Prints the report of a job that has ended, and returns the exit code.
 pub(super) fn print_final(report: &JobReport, json: bool) -> Result<Exit, Failure> {
-    let object = || serde_json::to_string(report).expect("numbers and strings serialise") + "\n";
-    print(&if json { object() } else { report.text() })?;
+    print_report(json, report, || report.text())?;
     finish(report)
 }
 

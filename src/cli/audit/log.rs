@@ -16,7 +16,7 @@ use crate::audit::recount::recount_sample;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output_file::OutputFile;
 use crate::cli::progress::{STEPS, progress_bar};
-use crate::cli::{Exit, Failure, atomic_file, print};
+use crate::cli::{Exit, Failure, atomic_file, json_line, print};
 use crate::cluster::campaign::JobState;
 use crate::oeis::totals_of;
 use crate::report::{Published, count_title, counted, duration, grouped};
@@ -128,7 +128,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
     let (recounted, wrong) = recount(args, state, &sample.into_chosen())?;
     let report = Report::new(&log, &read, (seed, offered, recounted), wrong.as_ref(), began);
     if args.json {
-        print(&json(&report))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         let sequence = totals_of(state.job().problem().piece());
         let published = report.published.map(|published| published.sentence(sequence));
@@ -186,10 +186,6 @@ fn recount(
         let outcome = outcome.map_err(cannot)?;
         Ok::<_, Failure>((outcome.recounted, outcome.wrong))
     })
-}
-
-fn json(report: &impl Serialize) -> String {
-    serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
 }
 
 impl Report {
@@ -357,7 +353,7 @@ fn check_unit(args: &Args, proof: &UnitProof, began: Instant) -> Result<Exit, Fa
         elapsed_s: began.elapsed().as_secs_f64(),
     };
     if args.json {
-        print(&json(&report))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         let mut text = format!("{name}: unit {unit} is right\n");
         let mut add = |name, value: &dyn Display| text += &line(name, value);

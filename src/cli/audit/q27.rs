@@ -11,7 +11,7 @@ use crate::audit::confidence::{CONFIDENCE, wrong_units_at_most};
 use crate::audit::q27::recount::recount;
 use crate::audit::q27::{Database, DatabaseError, WrongUnit};
 use crate::board::Piece;
-use crate::cli::{Exit, Failure, print};
+use crate::cli::{Exit, Failure, json_line, print};
 use crate::oeis::totals_of;
 use crate::report::{Published, counted, duration, grouped};
 
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         elapsed_s: began.elapsed().as_secs_f64(),
     };
     if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         print(&text(args, &database, &report, began))?;
     }

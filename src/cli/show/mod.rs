@@ -11,7 +11,7 @@ use sections::{Attacks, Cliques, Costs, Matrix};
 use super::args::DecidedSquares;
 use super::candidate::{self, Candidate, Verdict};
 use super::picture_args::PictureArgs;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::board::{Norm, Piece, Problem};
 use crate::render::{Look, MAX_ATTACKS, Picture};
 
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     print(&if args.json {
         let squares = found.squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
         let report = Report { verdict: verdict.report(), squares, attacks, costs, cliques, matrix };
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+        json_line(&report)
     } else {
         let sections = [
             Some(sections::board(&problem, &found) + &verdict.words() + "\n"),
