@@ -158,9 +158,14 @@ pub(super) const fn noun(piece: Piece) -> &'static str {
     }
 }
 
-/// Returns squares for JSON: row and column, counted from 1.
+/// Returns a square for JSON: row and column, counted from 1.
+pub(super) const fn square_from_one(square: Square) -> [usize; 2] {
+    [square.row + 1, square.col + 1]
+}
+
+/// Returns squares for JSON.
 pub(super) fn from_one(squares: &[Square]) -> Vec<[usize; 2]> {
-    squares.iter().map(|square| [square.row + 1, square.col + 1]).collect()
+    squares.iter().copied().map(square_from_one).collect()
 }
 
 /// Parses `what`, a whole number between two bounds.

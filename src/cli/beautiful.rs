@@ -13,7 +13,7 @@ use super::optimum_output::{Report, placement};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, draw};
+use super::solution_output::{Format, OutputArgs, columns_from_one, draw, refused};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -317,7 +317,7 @@ fn print_all(
         let mut stream = Stream::begin();
         for columns in all {
             let checked = Placement::check_solution(&problem, columns)
-                .map_err(|error| super::solution_output::refused(args.method.name(), &error))?;
+                .map_err(|error| refused(args.method.name(), &error))?;
             if draw(&mut stream, drawing, &checked).is_break() {
                 break;
             }
@@ -328,8 +328,7 @@ fn print_all(
         }
         return Ok(Exit::Done);
     }
-    let solutions =
-        all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
+    let solutions = all.iter().map(|columns| columns_from_one(columns)).collect();
     let elapsed_s = terminal.elapsed().as_secs_f64();
     let report = Report {
         optimal_placements: Some(count.to_string()),

@@ -10,7 +10,7 @@ use super::answer_text::AnswerText;
 use super::args::ThreadsArg;
 use super::max_work::{self, MaxWork};
 use super::picture_args::{PictureArgs, PictureFiles};
-use super::solution_output::refused;
+use super::solution_output::{columns_from_one, refused};
 use super::stream::Stream;
 use super::{Exit, Failure, atomic_file, json_line, print};
 use crate::board::{Piece, Placement, Problem};
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             n: proved.n,
             norm: proved.beauty.map(|beauty| beauty.norm.to_string()),
             symmetric: proved.beauty.map(|beauty| beauty.turning),
-            solution: proved.solution.as_deref().map(from_one),
+            solution: proved.solution.as_deref().map(columns_from_one),
             proven: true,
             work: proved.work.to_string(),
             bytes: certificate.len(),
@@ -197,8 +197,4 @@ fn translate(
         Failure::new(exit, format!("the proof for VeriPB {}: {error}", out.display()))
     })?;
     Ok(Some(Translated { lines, bytes, elapsed_s: began.elapsed().as_secs_f64() }))
-}
-
-fn from_one(columns: &[usize]) -> Vec<usize> {
-    columns.iter().map(|column| column + 1).collect()
 }

@@ -14,6 +14,7 @@ use super::args::{Sizes, cores};
 use super::chart::ChartArgs;
 use super::first::board_size;
 use super::interrupt::Interrupt;
+use super::solution_output::{columns_from_one, spaced};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print_report};
@@ -195,9 +196,7 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
         }
         Query::Beautiful => {
             // The optimum is not unique, but its fingerprint is.
-            let costs = |columns: &[usize]| {
-                fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
-            };
+            let costs = |columns: &[usize]| spaced(&fingerprint(columns));
             let threads = cores();
             let exactly =
                 move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
@@ -228,6 +227,7 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
         largest: method.largest(),
         run: Box::new(move |n, terminal| {
             let answer = lexicographic_first(n, method, solver, terminal);
+            let line = |columns: &[usize]| spaced(&columns_from_one(columns));
             answer_of(&answer.expect("the size is checked before"), line)
         }),
     }
@@ -359,11 +359,6 @@ impl classical::AnswerSink for Collector<'_> {
     fn report(&mut self, tried: u64) -> ControlFlow<()> {
         self.terminal.report(&Progress { level: 0, bound: None, nodes: tried })
     }
-}
-
-fn line(columns: &[usize]) -> String {
-    let words: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
-    words.join(" ")
 }
 
 fn answer_of(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> MethodAnswer {

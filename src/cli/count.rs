@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto};
+use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto, square_from_one};
 use super::deadline::{LimitArgs, Reached};
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
@@ -298,7 +298,7 @@ fn report(
         placed: from_one(problem.placed()),
         blocked: from_one(problem.blocked()),
         solutions: outcome.solutions.to_string(),
-        conflict: conflict.map(|(a, b)| [a, b].map(|s| [s.row + 1, s.col + 1])),
+        conflict: conflict.map(|(a, b)| [a, b].map(square_from_one)),
         classes: classes.map(|classes| ClassesReport {
             total: classes.total.to_string(),
             fundamental: classes.fundamental.to_string(),

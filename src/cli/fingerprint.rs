@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::candidate::{self, Verdict};
 use super::picture_args::PictureArgs;
+use super::solution_output::{columns_from_one, refused, spaced};
 use super::{Exit, Failure, print_report};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::render::{Look, Picture};
@@ -74,15 +75,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure> {
     let Orbit { least: canonical, images, symmetry } = Orbit::of(columns);
     let checked = Placement::check_solution(&Problem::empty(piece, columns.len()), &canonical);
-    checked.map_err(|error| super::solution_output::refused("fingerprint", &error))?;
-    let from_one = |columns: &[usize]| columns.iter().map(|col| col + 1).collect();
+    checked.map_err(|error| refused("fingerprint", &error))?;
     Ok(Report {
         n: columns.len(),
         piece: piece.name(),
         norm: norm.to_string(),
-        solution: from_one(columns),
+        solution: columns_from_one(columns),
         fingerprint: norm.fingerprint(columns),
-        canonical: from_one(&canonical),
+        canonical: columns_from_one(&canonical),
         canonical_fingerprint: norm.fingerprint(&canonical),
         images,
         symmetry,
@@ -90,9 +90,6 @@ fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure
 }
 
 fn text(report: &Report) -> String {
-    let line = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-    let columns =
-        |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
     let symmetry = match report.symmetry {
         "full" => "unchanged by all rotations and reflections",
         "reflection" => "unchanged by a reflection",
@@ -110,11 +107,11 @@ fn text(report: &Report) -> String {
          canonical image     {}\n\
          its fingerprint     {}\n\
          symmetry class      {images}, {symmetry}\n",
-        columns(&report.solution),
-        line(&report.fingerprint),
+        spaced(&report.solution),
+        spaced(&report.fingerprint),
         report.norm,
-        columns(&report.canonical),
-        line(&report.canonical_fingerprint),
+        spaced(&report.canonical),
+        spaced(&report.canonical_fingerprint),
     )
 }
 

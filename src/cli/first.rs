@@ -12,7 +12,7 @@ use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, object};
+use super::solution_output::{Format, OutputArgs, object, spaced};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -255,11 +255,9 @@ fn table(
         // Files are for one board only.
         let (report, ..) = run?;
         unproven += u32::from(!report.proven);
-        let columns =
-            |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let solution = match &report.solution {
-            Some(solution) if report.proven => columns(solution),
-            Some(solution) => format!("not proven: {}", columns(solution)),
+            Some(solution) if report.proven => spaced(solution),
+            Some(solution) => format!("not proven: {}", spaced(solution)),
             None if report.proven => "no solution".into(),
             None => "not proven".into(),
         };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::args::{cores, number};
 use super::interrupt::Interrupt;
 use super::picture_args::PictureArgs;
-use super::solution_output::{object, refused};
+use super::solution_output::{columns_from_one, object, refused, spaced};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure, print_report};
@@ -121,25 +121,22 @@ impl Overlap {
     fn of(first: &[usize]) -> Self {
         let greedy: Vec<usize> = Greedy::default().take(first.len()).map(|q| q.col).collect();
         let agrees = |&row: &usize| first[row] == greedy[row];
-        let from_one = |columns: &[usize]| columns.iter().map(|column| column + 1).collect();
         Self {
             n: first.len(),
             overlap: (0..first.len()).take_while(agrees).count(),
             rows: (0..first.len()).filter(agrees).map(|row| row + 1).collect(),
-            first: from_one(first),
-            greedy: from_one(&greedy),
+            first: columns_from_one(first),
+            greedy: columns_from_one(&greedy),
         }
     }
 
     fn text(&self) -> String {
-        let words =
-            |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         format!(
             "first    {}\ngreedy   {}\noverlap  {} from the top\nrows     {}\n",
-            words(&self.first),
-            words(&self.greedy),
+            spaced(&self.first),
+            spaced(&self.greedy),
             counted(self.overlap as u128, "row"),
-            if self.rows.is_empty() { "none".into() } else { words(&self.rows) },
+            if self.rows.is_empty() { "none".into() } else { spaced(&self.rows) },
         )
     }
 }

@@ -152,6 +152,16 @@ pub(super) fn from_one(placement: &Placement) -> Vec<Option<usize>> {
     placement.columns().map(|col| col.map(|col| col + 1)).collect()
 }
 
+/// Returns the column of each row for JSON, counted from 1.
+pub(super) fn columns_from_one(columns: &[usize]) -> Vec<usize> {
+    columns.iter().map(|column| column + 1).collect()
+}
+
+/// Returns numbers with spaces between them.
+pub(super) fn spaced(numbers: &[impl ToString]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// Writes `placement` to the stream in the format `drawing`.
 pub(super) fn draw(
     stream: &mut Stream,

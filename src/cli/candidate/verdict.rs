@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Candidate;
 use crate::board::{Piece, Placement, PlacementError, Problem, Square};
+use crate::cli::args::square_from_one;
 use crate::report::plural;
 
 /// The number of rows and of columns that a message names.
@@ -106,7 +107,7 @@ impl Verdict {
     /// Returns the verdict for JSON.
     pub(crate) fn report(&self) -> Report {
         let attack = match self.error {
-            Some(PlacementError::Attack(a, b)) => Some([a, b].map(|s| [s.row + 1, s.col + 1])),
+            Some(PlacementError::Attack(a, b)) => Some([a, b].map(square_from_one)),
             _ => None,
         };
         Report {

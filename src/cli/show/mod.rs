@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use sections::{Attacks, Cliques, Costs, Matrix};
 
-use super::args::DecidedSquares;
+use super::args::{DecidedSquares, from_one};
 use super::candidate::{self, Candidate, Verdict};
 use super::picture_args::PictureArgs;
 use super::{Exit, Failure, json_line, print};
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let cliques = args.cliques.then(|| Cliques::of(piece, &found));
     let matrix = args.matrix.then(|| Matrix::of(piece, &found));
     print(&if args.json {
-        let squares = found.squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
+        let squares = from_one(&found.squares);
         let report = Report { verdict: verdict.report(), squares, attacks, costs, cliques, matrix };
         json_line(&report)
     } else {
