@@ -169,9 +169,14 @@ pub(super) fn from_one(squares: &[Square]) -> Vec<[usize; 2]> {
 }
 
 /// Parses `what`, a whole number between two bounds.
-pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Result<usize, String> {
+pub(super) fn number<T: TryFrom<usize>>(
+    text: &str,
+    what: &str,
+    least: usize,
+    most: usize,
+) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| {
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let range = match most {
             usize::MAX => format!("of at least {least}"),
             // As everywhere in the help, numbers of four digits are not grouped.
@@ -313,10 +318,7 @@ pub(super) fn cores() -> usize {
 pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     /// More than any machine has cores. Each thread takes about a megabyte.
     const MOST: usize = 1024;
-    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
-    threads.ok_or_else(|| {
-        format!("invalid number of threads '{text}'; use a whole number from 1 to {MOST}")
-    })
+    number(text, "number of threads", 1, MOST)
 }
 
 /// Parses the size of a board that can be counted.

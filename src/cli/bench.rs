@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use file::{BenchFile, ContestantResult, Machine};
 
-use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, or_auto};
+use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, number, or_auto};
 use super::chart::{Bar, ChartArgs, svg};
 use super::interrupt::Interrupt;
 use super::progress::{STEPS, progress_bar};
@@ -64,11 +64,7 @@ pub(super) struct Args {
 const LARGEST_FOR_TEXTBOOK: usize = 16;
 
 fn rounds(text: &str) -> Result<NonZeroUsize, String> {
-    const MOST: usize = 1000;
-    let rounds = text.parse().ok().filter(|rounds: &NonZeroUsize| rounds.get() <= MOST);
-    rounds.ok_or_else(|| {
-        format!("invalid number of rounds '{text}'; use a whole number from 1 to {MOST}")
-    })
+    number(text, "number of rounds", 1, 1000)
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {

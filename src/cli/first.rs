@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::answer_text::{AnswerText, board_name, is_for_terminal};
-use super::args::{DecidedSquares, Sizes, cores, from_one};
+use super::args::{DecidedSquares, Sizes, cores, from_one, number};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
@@ -123,8 +123,7 @@ pub(super) const LARGEST: usize = 250;
 
 /// Parses the size of a board for the solvers.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
-    let n = text.parse().ok().filter(|n| *n <= LARGEST);
-    n.ok_or_else(|| format!("invalid board size '{text}'; use a whole number from 0 to {LARGEST}"))
+    number(text, "board size", 0, LARGEST)
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {

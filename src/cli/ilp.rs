@@ -80,7 +80,7 @@ impl Options {
 }
 
 fn log_interval(text: &str) -> Result<u64, String> {
-    number(text, "number of nodes", 1, 1_000_000_000).map(|nodes| nodes as u64)
+    number(text, "number of nodes", 1, 1_000_000_000)
 }
 
 /// The squares and weights of one occurrence of a flag.

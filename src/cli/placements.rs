@@ -18,8 +18,7 @@ pub(super) struct Args {
 }
 
 fn board_size(text: &str) -> Result<u32, String> {
-    let n = number(text, "board size", 0, 100_000)?;
-    u32::try_from(n).map_err(|error| error.to_string())
+    number(text, "board size", 0, 100_000)
 }
 
 /// The output of `--json`.

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, OrAuto, or_auto};
+use super::args::{Board, OrAuto, number, or_auto};
 use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
@@ -88,10 +88,7 @@ struct ProofArgs {
 }
 
 fn first_size(text: &str) -> Result<u32, String> {
-    let n = text.parse().ok().filter(|&n| n as usize <= first::LARGEST);
-    n.ok_or_else(|| {
-        format!("invalid board size '{text}'; use a whole number from 0 to {}", first::LARGEST)
-    })
+    number(text, "board size", 0, first::LARGEST)
 }
 
 /// Count all solutions, or all completions of a board, on the workers.
