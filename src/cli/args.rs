@@ -1,5 +1,6 @@
 //! Arguments that several commands share, and the parsers of their values.
 
+use std::fmt;
 use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -143,9 +144,20 @@ impl DecidedSquares {
 
     /// Returns the name of a flag that is given, if one is.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let flags = [("--place", &self.place), ("--block", &self.block)];
-        flags.iter().find(|(_, squares)| !squares.is_empty()).map(|(flag, _)| *flag)
+        first_given([("--place", !self.place.is_empty()), ("--block", !self.block.is_empty())])
     }
+}
+
+/// Returns the first of these flags that is given.
+pub(super) fn first_given<const N: usize>(
+    flags: [(&'static str, bool); N],
+) -> Option<&'static str> {
+    flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+}
+
+/// Rejects a flag, if it is given, for this reason: "needs --method ilp".
+pub(super) fn reject(given: Option<&str>, why: impl fmt::Display) -> Result<(), Failure> {
+    given.map_or(Ok(()), |flag| Err(Failure::usage(format!("{flag} {why}"))))
 }
 
 /// Returns the name of the piece for a reader, in the singular.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::answer_text::board_name;
-use super::args::cores;
+use super::args::{cores, first_given, reject};
 use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
@@ -238,7 +238,7 @@ fn exactly(
 }
 
 fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
-    let given = [
+    let given = first_given([
         ("--norm", args.norm != Norm::Euclidean),
         ("--symmetric", args.symmetric),
         ("--all", args.all),
@@ -246,13 +246,8 @@ fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
         ("--resume", args.resume.is_some()),
         ("--max-work", args.max_work.is_given()),
         ("--threads", args.threads.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("{flag} needs --method exact, not {}", args.method)))
-        }
-        None => Ok(()),
-    }
+    ]);
+    reject(given, format!("needs --method exact, not {}", args.method))
 }
 
 fn report(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::answer_text::{AnswerText, board_name, is_for_terminal};
-use super::args::{DecidedSquares, Sizes, cores, from_one, number};
+use super::args::{DecidedSquares, Sizes, cores, first_given, from_one, number, reject};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
@@ -130,8 +130,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
         args.engine.reject_all(args.method)?;
     }
-    if let (Some(flag), false) = (args.cuts.given(), args.method == FirstMethod::LexDfs) {
-        return Err(Failure::usage(format!("{flag} needs --method lex-dfs, not {}", args.method)));
+    if args.method != FirstMethod::LexDfs {
+        reject(args.cuts.given(), format!("needs --method lex-dfs, not {}", args.method))?;
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
@@ -241,9 +241,7 @@ fn table(
         ));
     }
     args.engine.reject_files()?;
-    if let Some(flag) = args.pictures.given() {
-        return Err(Failure::usage(format!("{flag} needs one board, not several")));
-    }
+    reject(args.pictures.given(), "needs one board, not several")?;
     let mut stream = Stream::begin();
     let (mut unproven, mut total) = (0, Duration::ZERO);
     for problem in problems {
@@ -301,31 +299,24 @@ impl EngineArgs {
 
     /// Rejects all these options for another method.
     fn reject_all(&self, method: FirstMethod) -> Result<(), Failure> {
-        let squares = self.squares.given();
-        let given = [
-            (squares.unwrap_or_default(), squares.is_some()),
+        let other = first_given([
             ("--from", self.from.is_some()),
             ("--certificate", self.certificate.is_some()),
             ("--resume", self.resume.is_some()),
             ("--max-work", self.max_work.is_given()),
             ("--threads", self.threads.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => {
-                Err(Failure::usage(format!("{flag} needs --method exact, not {method}")))
-            }
-            None => Ok(()),
-        }
+        ]);
+        let given = self.squares.given().or(other);
+        reject(given, format!("needs --method exact, not {method}"))
     }
 
     /// Rejects files, which are for one empty board only.
     fn reject_files(&self) -> Result<(), Failure> {
-        let given =
-            [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::usage(format!("{flag} needs one empty board"))),
-            None => Ok(()),
-        }
+        let given = first_given([
+            ("--certificate", self.certificate.is_some()),
+            ("--resume", self.resume.is_some()),
+        ]);
+        reject(given, "needs one empty board")
     }
 
     /// Runs the exact solver with its files. Returns its answer, and the failure if a file could
