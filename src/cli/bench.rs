@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use file::{BenchFile, ContestantResult, Machine};
 
 use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, number, or_auto};
-use super::chart::{Bar, ChartArgs, svg};
+use super::chart::{Bar, PNG_HELP, SVG_HELP, svg, write_chart};
 use super::interrupt::Interrupt;
+use super::picture_args::PictureArgs;
 use super::progress::{STEPS, progress_bar};
 use super::top::plain;
 use super::{Exit, Failure, json_line, note, print};
@@ -32,7 +33,11 @@ nqueens devices";
 /// Runs alternate (A B A B …), and every count is compared with the published value. If n is larger
 /// than 16, the textbook kernel counts n = 16.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
+#[command(
+    mut_arg("device", |flag| flag.help(DEVICE_HELP)),
+    mut_arg("svg", |flag| flag.help(SVG_HELP)),
+    mut_arg("png", |flag| flag.help(PNG_HELP)),
+)]
 pub(super) struct Args {
     /// The board size, from 0 to 27.
     #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
@@ -57,7 +62,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
     #[command(flatten)]
-    chart: ChartArgs,
+    chart: PictureArgs,
 }
 
 /// The largest board for the textbook kernel. Each larger size takes it eight times as long.
@@ -77,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let machine = Machine::here(&devices);
     let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
-    let chart = args.chart.begin()?;
+    let chart = args.chart.begin_files("chart")?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
         let file = BenchFile {
@@ -92,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             print(&comparison(&path.display().to_string(), file, &measured))?;
         }
     }
-    chart.finish(|| chart_of(args.n, args.rounds, &measured, &compared, &machine))?;
+    write_chart(chart, || chart_of(args.n, args.rounds, &measured, &compared, &machine))?;
     Ok(Exit::Done)
 }
 

@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use self::summary::{MethodSummary, chart_of, summaries};
 use super::args::{Sizes, cores};
-use super::chart::ChartArgs;
+use super::chart::{PNG_HELP, SVG_HELP, write_chart};
 use super::first::board_size;
 use super::interrupt::Interrupt;
+use super::picture_args::PictureArgs;
 use super::solution_output::{columns_from_one, spaced};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
@@ -35,6 +36,10 @@ use crate::solver::{Progress, ProgressSink as _};
 ///
 /// Proven answers must be equal; if two differ, the exit code is 6.
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("svg", |flag| flag.help(SVG_HELP)),
+    mut_arg("png", |flag| flag.help(PNG_HELP)),
+)]
 pub(super) struct Args {
     /// The board sizes: numbers, ranges and lists, for example 8 10, 6..10 or 6,8,10.
     #[arg(
@@ -56,7 +61,7 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    chart: ChartArgs,
+    chart: PictureArgs,
     /// Show no progress bar.
     #[arg(short, long)]
     quiet: bool,
@@ -146,7 +151,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is an error before the comparison, not after it.
-    let chart = args.chart.begin()?;
+    let chart = args.chart.begin_files("chart")?;
     let mut results = Vec::new();
     'all: for n in args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()) {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
@@ -174,7 +179,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         methods: summaries(&results),
     };
     print_report(args.json, &report, || text(&report))?;
-    chart.finish(|| chart_of(&report))?;
+    write_chart(chart, || chart_of(&report))?;
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
             "{} and {} differ for n = {}: one of them is wrong",

@@ -135,7 +135,8 @@ impl Sheet {
         let boards = self.placements.iter().zip(1..);
         let pictures = boards
             .map(|(board, i)| Picture::of(board).deciding(problem).titled(format!("Solution {i}")));
-        files.finish_sheet(&render::Sheet::new(self.title.as_str(), pictures.collect()))
+        let sheet = render::Sheet::new(self.title.as_str(), pictures.collect());
+        files.finish_with(|format, out| sheet.write(format, out))
     }
 }
 
