@@ -131,9 +131,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         reject_flags_of_exact(args)?;
     }
     // Files that cannot be written are an error before the search, not after it.
-    let certificate =
-        args.certificate.as_deref().map(|path| OutputFile::begin("certificate", path));
-    let certificate = certificate.transpose()?;
+    let certificate = OutputFile::begin_if_given("certificate", args.certificate.as_deref())?;
     let pictures = args.pictures.begin(args.n, args.n)?;
     let solver = match args.method {
         Method::Exact => None,

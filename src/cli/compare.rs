@@ -124,6 +124,13 @@ struct Contestant<'a> {
     run: RunMethod<'a>,
 }
 
+impl<'a> Contestant<'a> {
+    /// Creates a method that supports boards of any size.
+    fn new(method: &'static str, run: impl Fn(usize, &mut Terminal) -> MethodAnswer + 'a) -> Self {
+        Self { method, largest: usize::MAX, run: Box::new(run) }
+    }
+}
+
 /// A row of the table.
 #[derive(Debug, Serialize)]
 struct Measured {
@@ -206,20 +213,12 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
             let exactly =
                 move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
             vec![
-                Contestant {
-                    method: "exact",
-                    largest: usize::MAX,
-                    run: Box::new(move |n, terminal| {
-                        answer_of(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
-                    }),
-                },
-                Contestant {
-                    method: "ilp",
-                    largest: usize::MAX,
-                    run: Box::new(move |n, terminal| {
-                        answer_of(&most_beautiful(n, solver, terminal), costs)
-                    }),
-                },
+                Contestant::new("exact", move |n, terminal| {
+                    answer_of(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
+                }),
+                Contestant::new("ilp", move |n, terminal| {
+                    answer_of(&most_beautiful(n, solver, terminal), costs)
+                }),
             ]
         }
         Query::List => listers(solver),
@@ -248,66 +247,52 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
     let mut all: Vec<Contestant<'_>> =
         classical.map(|method| classical_by(method, Some(1))).collect();
     for formulation in Formulation::ALL {
-        all.push(Contestant {
-            method: match formulation {
+        all.push(Contestant::new(
+            match formulation {
                 Formulation::Borders => "ilp, borders",
                 Formulation::Diagonals => "ilp, diagonals",
             },
-            largest: usize::MAX,
-            run: Box::new(move |n, terminal| {
+            move |n, terminal| {
                 let problem = Problem::empty(Piece::Queen, n);
                 let model = Goal::AnySolution.model(&problem, formulation);
                 answer_of(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
-            }),
-        });
+            },
+        ));
     }
-    all.push(Contestant {
-        method: "cp",
-        largest: usize::MAX,
-        run: Box::new(|n, terminal| {
-            let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
-            let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
-            MethodAnswer { answer, proven: event != cp::Event::Stopped, nodes }
-        }),
-    });
+    all.push(Contestant::new("cp", |n, terminal| {
+        let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
+        let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
+        MethodAnswer { answer, proven: event != cp::Event::Stopped, nodes }
+    }));
     all
 }
 
 fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
     let complete = classical::Method::ALL.into_iter().filter(|method| method.is_complete());
     let mut all: Vec<Contestant<'_>> = complete.map(|method| classical_by(method, None)).collect();
-    all.push(Contestant {
-        method: "ilp",
-        largest: usize::MAX,
-        run: Box::new(move |n, terminal| {
-            let problem = Problem::empty(Piece::Queen, n);
-            let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
-            let mut found = 0;
-            let verdict = loop {
-                match exclusion.next(terminal) {
-                    Next::Solution(_) => found += 1,
-                    Next::End(verdict) => break verdict,
-                }
-            };
-            counted(found, verdict == Verdict::Proven, exclusion.nodes())
-        }),
-    });
-    all.push(Contestant {
-        method: "cp",
-        largest: usize::MAX,
-        run: Box::new(|n, terminal| {
-            let mut search =
-                cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
-            let mut found = 0;
-            let end = loop {
-                match search.next(terminal) {
-                    cp::Event::Solution(_) => found += 1,
-                    end => break end,
-                }
-            };
-            counted(found, end == cp::Event::Exhausted, search.nodes())
-        }),
-    });
+    all.push(Contestant::new("ilp", move |n, terminal| {
+        let problem = Problem::empty(Piece::Queen, n);
+        let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
+        let mut found = 0;
+        let verdict = loop {
+            match exclusion.next(terminal) {
+                Next::Solution(_) => found += 1,
+                Next::End(verdict) => break verdict,
+            }
+        };
+        counted(found, verdict == Verdict::Proven, exclusion.nodes())
+    }));
+    all.push(Contestant::new("cp", |n, terminal| {
+        let mut search = cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
+        let mut found = 0;
+        let end = loop {
+            match search.next(terminal) {
+                cp::Event::Solution(_) => found += 1,
+                end => break end,
+            }
+        };
+        counted(found, end == cp::Event::Exhausted, search.nodes())
+    }));
     all
 }
 

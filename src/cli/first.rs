@@ -338,8 +338,7 @@ impl EngineArgs {
             ));
         }
         // A file that cannot be written is an error before the search, not after it.
-        let begin = |path| OutputFile::begin("certificate", path);
-        let certificate = self.certificate.as_deref().map(begin).transpose()?;
+        let certificate = OutputFile::begin_if_given("certificate", self.certificate.as_deref())?;
         let mut resume_file = ResumeFile::new(self.resume.as_deref());
         let read = |bytes: &[u8], meter: &mut Meter<'_>| resume::read_within(n, bytes, meter);
         let saved = resume_file.read(self.max_work, terminal, read)?;

@@ -147,8 +147,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     // A file that cannot be written is an error before the search, not after it.
-    let begin = |path| OutputFile::begin("certificate", path);
-    let file = args.certificate.as_deref().map(begin).transpose()?;
+    let file = OutputFile::begin_if_given("certificate", args.certificate.as_deref())?;
     let coordinator = args.remote.connect().await?;
     let request = v1::SubmitProofRequest { what: Some(asked), priority: args.priority };
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;

@@ -99,8 +99,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
     let ended = |error| ended(args, &error);
     let log = OpenLog::open(source, args.key.as_ref()).map_err(ended)?;
     if let Some(unit) = args.unit {
-        let file = args.save_proof.as_deref().map(|path| OutputFile::begin("unit proof", path));
-        let file = file.transpose()?;
+        let file = OutputFile::begin_if_given("unit proof", args.save_proof.as_deref())?;
         let proof = UnitProof::from_log(&log, source, unit).map_err(ended)?;
         let outcome = check_unit(args, &proof, began)?;
         if let Some(file) = file {
@@ -109,8 +108,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
         return Ok(outcome);
     }
     let previous = args.previous.as_deref().map(|path| previous(args, &log, path)).transpose()?;
-    let file = args.save_checkpoint.as_deref().map(|path| OutputFile::begin("checkpoint", path));
-    let file = file.transpose()?;
+    let file = OutputFile::begin_if_given("checkpoint", args.save_checkpoint.as_deref())?;
     let Some(read) = read(&log, previous).map_err(ended)? else {
         let message = "interrupted while the log was read".to_owned();
         return Err(Failure::new(Exit::Interrupted, message));
