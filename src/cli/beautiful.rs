@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use super::answer_text::board_name;
@@ -45,7 +44,7 @@ pub(super) struct Args {
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     /// The method: exact or ilp.
-    #[arg(long, default_value_t = Method::Exact)]
+    #[arg(long, default_value = "exact", value_parser = method)]
     method: Method,
     /// The cost of a square: euclidean (u² + v²), manhattan (u + v) or chebyshev (the larger of u
     /// and v). u and v are its vertical and horizontal distances from the centre of the board, in
@@ -102,21 +101,11 @@ impl Method {
     }
 }
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Method {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "exact" => Ok(Self::Exact),
-            "ilp" => Ok(Self::Ilp),
-            _ => Err(format!("invalid method '{text}'; choose exact or ilp")),
-        }
+fn method(text: &str) -> Result<Method, String> {
+    match text {
+        "exact" => Ok(Method::Exact),
+        "ilp" => Ok(Method::Ilp),
+        _ => Err(format!("invalid method '{text}'; choose exact or ilp")),
     }
 }
 
@@ -245,7 +234,7 @@ fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
         ("--max-work", args.max_work.is_given()),
         ("--threads", args.threads.is_some()),
     ]);
-    reject(given, format!("needs --method exact, not {}", args.method))
+    reject(given, format!("needs --method exact, not {}", args.method.name()))
 }
 
 fn report(

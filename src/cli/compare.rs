@@ -2,7 +2,6 @@
 
 mod summary;
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::time::Duration;
@@ -50,7 +49,7 @@ pub(super) struct Args {
     )]
     sizes: Vec<Sizes>,
     /// The problem: solve, first, beautiful or list.
-    #[arg(long, default_value_t = Query::First)]
+    #[arg(long, default_value = "first")]
     query: Query,
     /// The time limit of each method for each board: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
@@ -86,12 +85,6 @@ impl Query {
             Self::Beautiful => "beautiful",
             Self::List => "list",
         }
-    }
-}
-
-impl fmt::Display for Query {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto, square_from_one};
-use super::deadline::{LimitArgs, Reached};
+use super::deadline::LimitArgs;
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
 use super::{Exit, Failure, note, print_report};
@@ -163,7 +163,7 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
             bar.suspend(|| note_long(args, &time));
         }
     }
-    let mut reached: Option<Reached> = None;
+    let mut reached: Option<&str> = None;
     let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
