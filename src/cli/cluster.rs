@@ -90,15 +90,11 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let stop_requested = stop_signal();
     let folder = CampaignDir::new(args.data.as_ref());
     let play = args.play.files()?;
-    let bound = match args.dashboard {
-        None => None,
-        Some(at) => {
-            dashboard::check(at, false)?;
-            let bound = dashboard::bind(at).await?;
-            note(&format!("dashboard: {}", bound.url(false)));
-            Some(bound)
-        }
-    };
+    dashboard::check(args.dashboard, false)?;
+    let bound = dashboard::bind(args.dashboard).await?;
+    if let Some(bound) = &bound {
+        note(&format!("dashboard: {}", bound.url(false)));
+    }
     // The workers stop first, and report to the coordinator.
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let (close, mut closed) = tokio::sync::watch::channel(false);

@@ -168,9 +168,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         ));
     }
     let tls = !args.insecure && args.data.authority_folder().exists();
-    if let Some(at) = args.dashboard {
-        dashboard::check(at, tls)?;
-    }
+    dashboard::check(args.dashboard, tls)?;
     let join_at = args.join.address(tls)?;
     let join_args = args.join.clone();
     let play = args.play.files()?;
@@ -193,15 +191,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             stop_requested.await;
             tracing::info!("stopping");
         };
-        let bound = match args.dashboard {
-            None => None,
-            Some(at) => Some(dashboard::bind(at).await?),
-        };
+        let bound = dashboard::bind(args.dashboard).await?;
         options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
-        let join_bound = match join_at {
-            None => None,
-            Some(at) => Some(join::bind(at).await?),
-        };
+        let join_bound = dashboard::bind(join_at).await?;
         options.join_page =
             join_bound.as_ref().map(|bound| bound.url(tls && !join_args.is_proxied()));
         coordinator::serve(options, stop, |listening| {

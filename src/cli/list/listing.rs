@@ -147,8 +147,10 @@ impl<'a> Listing<'a> {
 
     /// Returns the number of fundamental solutions in words, if only these are listed.
     fn fundamental(&self) -> String {
-        let listed = || format!(", {} fundamental", grouped(self.listed as u128));
-        self.orbits.map_or_else(String::new, |_| listed())
+        match self.orbits {
+            Some(_) => format!(", {} fundamental", grouped(self.listed as u128)),
+            None => String::new(),
+        }
     }
 
     /// Returns the lines about the list for a terminal.
