@@ -160,16 +160,6 @@ pub(super) fn reject(given: Option<&str>, why: impl fmt::Display) -> Result<(), 
     given.map_or(Ok(()), |flag| Err(Failure::usage(format!("{flag} {why}"))))
 }
 
-/// Returns the name of the piece for a reader, in the singular.
-pub(super) const fn noun(piece: Piece) -> &'static str {
-    match piece {
-        Piece::Queen => "queen",
-        Piece::Rook => "rook",
-        Piece::Superqueen => "superqueen",
-        Piece::Toroidal => "toroidal queen",
-    }
-}
-
 /// Returns a square for JSON: row and column, counted from 1.
 pub(super) const fn square_from_one(square: Square) -> [usize; 2] {
     [square.row + 1, square.col + 1]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto, square_from_one};
+use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, or_auto, square_from_one};
 use super::deadline::LimitArgs;
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
@@ -329,7 +329,7 @@ fn text(
     let n = problem.n();
     let solutions = outcome.solutions;
     let what = if problem.is_empty() { "solution" } else { "completion" };
-    let mut lines = vec![format!("{n} {}s: {}", noun(problem.piece()), counted(solutions, what))];
+    let mut lines = vec![format!("{n} {}s: {}", problem.piece().noun(), counted(solutions, what))];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     line("digits", solutions.to_string());
     if let Some((a, b)) = conflict {

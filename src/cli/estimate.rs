@@ -12,7 +12,7 @@ use serde::Serialize;
 use fleet_file::{FleetFile, MEASURED_SIZES};
 use fleet_report::FleetReport;
 
-use super::args::{CpuArgs, DecidedSquares, from_one, noun, number};
+use super::args::{CpuArgs, DecidedSquares, from_one, number};
 use super::progress::time_with_interval;
 use super::{Exit, Failure, json_line, print, print_report};
 use crate::board::{Piece, Problem};
@@ -285,7 +285,7 @@ fn text(problem: &Problem, found: &Estimate) -> String {
     let n = problem.n();
     let mut lines = vec![format!(
         "{}, estimated from {} (with 90 % intervals)",
-        counted(n as u128, noun(problem.piece())),
+        counted(n as u128, problem.piece().noun()),
         counted(found.dives.into(), "dive"),
     )];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));

@@ -85,10 +85,7 @@ impl Verdict {
 
     /// Returns the verdict in words, on one line.
     pub(crate) fn words(&self) -> String {
-        let piece = match self.piece {
-            Piece::Toroidal => "toroidal queen",
-            piece => piece.name(),
-        };
+        let piece = self.piece.noun();
         let pieces = plural(self.n as u128, piece);
         if self.solution().is_some() {
             return format!("valid: {} {pieces}, no two attack each other", self.n);
