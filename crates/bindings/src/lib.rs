@@ -28,6 +28,4 @@ pub use failure::{Failure, FailureClass};
 pub use observer::{Observer, Progress, Unobserved};
 pub use proving::{Proof, beautiful, check, first};
 pub use request::{Squares, board, count_options, largest_size, norm, piece, size, threads};
-pub use solving::{
-    Fingerprint, ListMethod, SolveMethod, SolveOptions, fingerprint, list, placement, solve, svg,
-};
+pub use solving::{Fingerprint, Method, SolveOptions, fingerprint, list, placement, solve, svg};

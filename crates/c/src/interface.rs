@@ -12,9 +12,7 @@ use std::time::Duration;
 use std::{ptr, slice};
 
 use nqueens::proof::MOST_WORK;
-use nqueens_bindings::{
-    self as bindings, Failure, FailureClass, ListMethod, SolveOptions, Squares,
-};
+use nqueens_bindings::{self as bindings, Failure, FailureClass, Method, SolveOptions, Squares};
 
 use crate::types::{
     Board, Callback, CountResult, Error, Number, Options, Proof, SolutionCallback, Square, Status,
@@ -281,7 +279,7 @@ pub unsafe extern "C" fn nqueens_solutions(
         let (board, mut run) = unsafe { (required(board, "board")?, options(run)?) };
         let solution = solution.ok_or_else(|| is_null("solution"))?;
         let (mut columns, mut passed) = (Vec::new(), 0);
-        let method: ListMethod = "backtracking".parse()?;
+        let method = Method::for_listing("backtracking")?;
         let listed =
             bindings::list(&board.problem, (method, false), &mut run.callback, &mut |placement| {
                 columns.clear();
