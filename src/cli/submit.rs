@@ -373,9 +373,8 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
     follow(coordinator, job, &bar, |status| {
         let now_ms = status.now_ms;
         let proof = status.proofs.into_iter().next()?;
-        let over = matches!(proof.state(), v1::JobState::Finished | v1::JobState::Cancelled);
         let report = ProofReport::new(proof, now_ms);
-        if over {
+        if report.is_over() {
             return Some(report);
         }
         print_new_notes(&bar, &mut printed, report.notes.iter());
