@@ -3,6 +3,7 @@
 mod log;
 mod q27;
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -138,6 +139,11 @@ where
         return Err(Failure::new(Exit::Interrupted, message));
     }
     Ok((recounted, wrong))
+}
+
+/// Returns the failure of an audit that has found a wrong unit.
+fn wrong_unit(args: &Args, unit: u64, reason: &dyn Display) -> Failure {
+    failure(&args.source, Exit::CheckFailed, &format!("unit {unit} is wrong: {reason}"))
 }
 
 /// Returns the failure of an audit.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Args, Wrong, failure, recount_with_progress};
+use super::{Args, Wrong, failure, recount_with_progress, wrong_unit};
 use crate::audit::confidence::{CONFIDENCE, Sample, is_one_of, wrong_units_at_most};
 use crate::audit::log::read::{OpenLog, ReadLog};
 use crate::audit::log::recount::{WrongCount, recount_unit};
@@ -133,8 +133,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
         print(&text(args, &report, published.as_deref()))?;
     }
     if let Some((unit, wrong)) = &wrong {
-        let reason = format!("unit {unit} is wrong: {wrong}");
-        return Err(failure(&args.source, Exit::CheckFailed, &reason));
+        return Err(wrong_unit(args, *unit, wrong));
     }
     if report.published == Some(Published::Differs) {
         let reason = "the total differs from the published value";
@@ -370,10 +369,7 @@ fn check_unit(args: &Args, proof: &UnitProof, began: Instant) -> Result<Exit, Fa
         print(&text)?;
     }
     match wrong {
-        Some((unit, wrong)) => {
-            let reason = format!("unit {unit} is wrong: {wrong}");
-            Err(failure(&args.source, Exit::CheckFailed, &reason))
-        }
+        Some((unit, wrong)) => Err(wrong_unit(args, unit, &wrong)),
         None => Ok(Exit::Done),
     }
 }

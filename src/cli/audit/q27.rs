@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Args, Wrong, recount_with_progress};
+use super::{Args, Wrong, failure, recount_with_progress, wrong_unit};
 use crate::audit::confidence::{CONFIDENCE, wrong_units_at_most};
 use crate::audit::q27::recount::recount;
 use crate::audit::q27::{Database, DatabaseError, WrongUnit};
@@ -47,9 +47,7 @@ impl From<&WrongUnit> for Wrong {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let began = Instant::now();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let path = args.source.display();
-    let file =
-        |error: &dyn ToString| Failure::new(Exit::File, format!("{path}: {}", error.to_string()));
+    let file = |error: &dyn ToString| failure(&args.source, Exit::File, error);
     let source = File::open(&args.source).map_err(|error| file(&error))?;
     let database = Database::read(
         BufReader::with_capacity(1 << 20, source),
@@ -59,7 +57,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     );
     let database = match database {
         Ok(database) => database,
-        Err(DatabaseError::Wrong(wrong)) => return Err(failure(args, &wrong)),
+        Err(DatabaseError::Wrong(wrong)) => {
+            return Err(wrong_unit(args, wrong.unit, &wrong.reason));
+        }
         Err(error) => return Err(file(&error)),
     };
     if database.counted == 0 {
@@ -95,18 +95,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(args, &database, &report, began))?;
     }
     if let Some(wrong) = &wrong {
-        return Err(failure(args, wrong));
+        return Err(wrong_unit(args, wrong.unit, &wrong.reason));
     }
     if report.published == Some(Published::Differs) {
-        let message = format!("{path}: the sum differs from the published value");
-        return Err(Failure::new(Exit::CheckFailed, message));
+        let reason = "the sum differs from the published value";
+        return Err(failure(&args.source, Exit::CheckFailed, &reason));
     }
     Ok(Exit::Done)
-}
-
-fn failure(args: &Args, wrong: &WrongUnit) -> Failure {
-    let (path, WrongUnit { unit, reason }) = (args.source.display(), wrong);
-    Failure::new(Exit::CheckFailed, format!("{path}: unit {unit} is wrong: {reason}"))
 }
 
 /// Returns the bound of the error of the sum, if no unit is wrong by more than the largest one.
