@@ -203,11 +203,6 @@ impl Common {
 }
 
 impl ScriptWriter {
-    /// Returns the directory, for scripts that cannot quote it everywhere.
-    fn plain_folder(&self) -> Result<String, Failure> {
-        plain_path(&self.folder)
-    }
-
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.folder.join(name);
         let written = AtomicFile::begin(&path)
@@ -218,7 +213,7 @@ impl ScriptWriter {
     }
 }
 
-/// Returns a path as text, if it needs no quoting.
+/// Returns a path as text, if it needs no quoting, for scripts that cannot quote it everywhere.
 fn plain_path(path: &Path) -> Result<String, Failure> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=,@~".contains(&byte);
     let text = path.to_str().filter(|text| text.bytes().all(good));
@@ -240,7 +235,7 @@ pub(super) fn slurm(args: &SlurmArgs) -> Result<Exit, Failure> {
     let mut scripts = args.common.start(&this_program())?;
     let slurm = Slurm {
         settings: scripts.shared.clone(),
-        folder: scripts.plain_folder()?,
+        folder: plain_path(&scripts.folder)?,
         time: args.time.clone(),
         partition: args.partition.clone(),
     };
@@ -272,7 +267,7 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
 
 pub(super) fn htcondor(args: &HtcondorArgs) -> Result<Exit, Failure> {
     let mut scripts = args.common.start(&this_program())?;
-    let folder = scripts.plain_folder()?;
+    let folder = plain_path(&scripts.folder)?;
     plain_path(Path::new(&scripts.shared.program))?;
     for name in ["log", "results"] {
         let path = scripts.folder.join(name);

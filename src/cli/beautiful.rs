@@ -1,6 +1,5 @@
 //! `nqueens beautiful`.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,11 +7,13 @@ use super::answer_text::board_name;
 use super::args::{cores, first_given, reject};
 use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
-use super::optimum_output::{Report, placement};
+use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, columns_from_one, draw, refused};
+use super::solution_output::{
+    Format, OutputArgs, columns_from_one, draw, invalid_certificate, refused,
+};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -157,7 +158,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         _ => Ok(None),
     };
     terminal.finish();
-    let found = placement(args.n, args.method.name(), &answer)?;
+    let board = Problem::empty(Piece::Queen, args.n);
+    let found = completion(&board, args.method.name(), &answer)?;
     let mut certified = false;
     if let (Some(file), Some(proof)) = (certificate, &proof) {
         let written = file.finish(proof);
@@ -187,17 +189,12 @@ fn check(
     answer: &Answer<Vec<usize>>,
     terminal: &Terminal,
 ) -> Result<bool, Failure> {
-    let refused = |why: &dyn fmt::Display| {
-        let message =
-            format!("internal error: the certificate is invalid: {why}; please report this");
-        Failure::new(Exit::CheckFailed, message)
-    };
     let is_over = || terminal.is_over();
     match proof::check_within(certificate, &mut Meter::new(None).stopped_by(&is_over)) {
         Ok(proved) if proved.solution == answer.found => Ok(true),
-        Ok(_) => Err(refused(&"it proves a different solution")),
+        Ok(_) => Err(invalid_certificate(&"it proves a different solution")),
         Err(ProofError::Stopped) => Ok(false),
-        Err(error) => Err(refused(&error)),
+        Err(error) => Err(invalid_certificate(&error)),
     }
 }
 

@@ -120,17 +120,10 @@ impl Sources {
         let default_path = || {
             Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"))
         };
-        let (path, is_required) = match named {
-            Some(path) => (path, true),
-            None => match default_path() {
-                Some(path) => (path, false),
-                None => return Ok(Self { file: None, variable }),
-            },
-        };
-        // The usual way to select no file.
-        if path == Path::new("/dev/null") {
-            return Ok(Self { file: None, variable });
-        }
+        let is_required = named.is_some();
+        // /dev/null is the usual way to select no file.
+        let path = named.or_else(default_path).filter(|path| path != Path::new("/dev/null"));
+        let Some(path) = path else { return Ok(Self { file: None, variable }) };
         let text = match atomic_file::read_text(&path, LARGEST_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_required => {
                 return Ok(Self { file: None, variable });

@@ -12,7 +12,7 @@ use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, object, spaced};
+use super::solution_output::{Format, OutputArgs, invalid_certificate, object, spaced};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -385,11 +385,7 @@ fn checked_certificate(
     match proof::first::certificate_within(n, solution, &refutations, threads, &mut meter) {
         Ok(certificate) => Ok(Some(certificate)),
         Err(ProofError::Stopped) => Ok(None),
-        Err(error) => {
-            let message =
-                format!("internal error: the certificate is invalid: {error}; please report this");
-            Err(Failure::new(Exit::CheckFailed, message))
-        }
+        Err(error) => Err(invalid_certificate(&error)),
     }
 }
 

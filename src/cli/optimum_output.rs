@@ -11,7 +11,7 @@ use super::solution_output::{Format, columns_from_one, object, refused, spaced};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
-use crate::board::{Piece, Placement, Problem};
+use crate::board::{Placement, Problem};
 use crate::render::Drawing;
 use crate::report::counted;
 use crate::solver::{Answer, Verdict};
@@ -184,15 +184,6 @@ impl Report {
         };
         Err(Failure::new(exit, message))
     }
-}
-
-/// Returns the placement of an answer after checking it again.
-pub(super) fn placement(
-    n: usize,
-    method: &str,
-    answer: &Answer<Vec<usize>>,
-) -> Result<Option<Placement>, Failure> {
-    completion(&Problem::empty(Piece::Queen, n), method, answer)
 }
 
 /// Returns the completion of a board after checking it again.

@@ -1,6 +1,7 @@
 //! The output of solutions: formats, colours, checks.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -144,6 +145,12 @@ pub(super) fn coloured() -> bool {
 pub(super) fn refused(method: &str, error: &PlacementError) -> Failure {
     let message =
         format!("internal error: {method} returned a wrong solution: {error}; please report this");
+    Failure::new(Exit::CheckFailed, message)
+}
+
+/// Returns the failure of a certificate that the checker has rejected, which means a bug.
+pub(super) fn invalid_certificate(why: &dyn fmt::Display) -> Failure {
+    let message = format!("internal error: the certificate is invalid: {why}; please report this");
     Failure::new(Exit::CheckFailed, message)
 }
 
