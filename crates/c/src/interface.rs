@@ -197,7 +197,7 @@ pub unsafe extern "C" fn nqueens_board_new(
                 array(blocked, blocked_length, "blocked")?,
             )
         };
-        let n = bindings::size(&n.to_string(), bindings::largest_size())?;
+        let n = bindings::size(&n.to_string(), bindings::LARGEST_SIZE)?;
         let (placed, blocked) = (numbers(placed), numbers(blocked));
         let (placed, blocked) = (Squares::Numbers(&placed), Squares::Numbers(&blocked));
         let problem = bindings::board(bindings::piece(piece)?, n, &placed, &blocked)?;
