@@ -105,12 +105,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let conflict = problem.conflict();
     let outcome = count(args, &problem)?;
-    let classes = if args.classes {
-        let classes = classes(problem.piece(), problem.n(), outcome.solutions);
-        Some(classes.map_err(|error| Failure::new(Exit::CheckFailed, error))?)
-    } else {
-        None
-    };
+    let of_classes = || classes(problem.piece(), problem.n(), outcome.solutions);
+    let classes = args.classes.then(of_classes).transpose();
+    let classes = classes.map_err(|error| Failure::new(Exit::CheckFailed, error))?;
     let comparison = Comparison::new(&problem, &outcome, classes.as_ref());
     let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
     print_report(args.json, &report, || {
