@@ -51,28 +51,11 @@ struct ShowArgs {
 /// The maximum size of a configuration file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The source of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    Variable(String),
-    File(PathBuf),
-    BuiltIn,
-}
-
-impl Origin {
-    fn text(&self) -> String {
-        match self {
-            Self::Variable(name) => name.clone(),
-            Self::File(path) => path.display().to_string(),
-            Self::BuiltIn => "built in".to_owned(),
-        }
-    }
-}
-
 /// The values of a flag and their source.
 struct Setting {
     values: Vec<String>,
-    origin: Origin,
+    /// The name of a variable, the path of a file, or "built in".
+    origin: String,
     /// The position of the source in the order of precedence.
     rank: u8,
 }
@@ -142,7 +125,7 @@ impl Sources {
         let own = format!("NQUEENS_{}_{}", upper(&names.join("_")), upper(flag));
         for (rank, name) in [(0, own), (1, format!("NQUEENS_{}", upper(flag)))] {
             if let Some(value) = (self.variable)(&name) {
-                return Some(Setting { values: vec![value], origin: Origin::Variable(name), rank });
+                return Some(Setting { values: vec![value], origin: name, rank });
             }
         }
         let (path, table) = self.file.as_ref()?;
@@ -150,7 +133,7 @@ impl Sources {
         let own = own.and_then(|own| own.get(flag));
         let rank = if own.is_some() { 2 } else { 3 };
         let values = values(own.or_else(|| table.get(flag)).filter(|value| !value.is_table())?)?;
-        Some(Setting { values, origin: Origin::File(path.clone()), rank })
+        Some(Setting { values, origin: path.display().to_string(), rank })
     }
 
     /// Inserts the flags of other sources into the command line. Returns it, and whether any were
@@ -385,9 +368,9 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                     .map(|value| value.to_string_lossy().into_owned())
                     .collect();
                 let has_one = !values.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue);
-                has_one.then_some(Setting { values, origin: Origin::BuiltIn, rank: 4 })
+                has_one.then_some(Setting { values, origin: "built in".to_owned(), rank: 4 })
             };
-            let Some(Setting { mut values, origin, .. }) =
+            let Some(Setting { mut values, origin: from, .. }) =
                 sources.setting(names, flag).or_else(built_in)
             else {
                 continue;
@@ -396,7 +379,7 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                 // A token is secret.
                 values = vec!["(a token)".to_owned()];
             }
-            let (command, flag, from) = (names.join(" "), flag.to_owned(), origin.text());
+            let (command, flag) = (names.join(" "), flag.to_owned());
             settings.push(Shown { command, flag, values, from });
         }
     }
