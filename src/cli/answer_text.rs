@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::args::noun;
 use super::solution_output::{Format, draw};
 use super::stream::Stream;
 use crate::board::{Placement, Problem};
@@ -31,7 +30,7 @@ pub(super) fn is_for_terminal(format: Format, quiet: bool) -> bool {
 
 /// Returns the name of a board: "8 queens", "8 queens, 2 placed, 1 square blocked".
 pub(super) fn board_name(problem: &Problem) -> String {
-    let mut name = counted(problem.n() as u128, noun(problem.piece()));
+    let mut name = counted(problem.n() as u128, problem.piece().noun());
     if !problem.placed().is_empty() {
         name += &format!(", {} placed", problem.placed().len());
     }

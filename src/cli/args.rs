@@ -1,5 +1,6 @@
 //! Arguments that several commands share, and the parsers of their values.
 
+use std::fmt;
 use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,8 @@ pub(super) fn read_board(path: &Path) -> Result<board_file::BoardFile, Failure> 
     let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
     let text =
         if is_stdin { read_stdin() } else { atomic_file::read_text(path, LARGEST_BOARD_FILE) };
-    let text = text.map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the board cannot be read from {name}: {error}"),
+    let text = text.map_err(|error| {
+        Failure::new(Exit::File, format!("the board cannot be read from {name}: {error}"))
     })?;
     board_file::parse(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
@@ -144,30 +144,41 @@ impl DecidedSquares {
 
     /// Returns the name of a flag that is given, if one is.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let flags = [("--place", &self.place), ("--block", &self.block)];
-        flags.iter().find(|(_, squares)| !squares.is_empty()).map(|(flag, _)| *flag)
+        first_given([("--place", !self.place.is_empty()), ("--block", !self.block.is_empty())])
     }
 }
 
-/// Returns the name of the piece for a reader, in the singular.
-pub(super) const fn noun(piece: Piece) -> &'static str {
-    match piece {
-        Piece::Queen => "queen",
-        Piece::Rook => "rook",
-        Piece::Superqueen => "superqueen",
-        Piece::Toroidal => "toroidal queen",
-    }
+/// Returns the first of these flags that is given.
+pub(super) fn first_given<const N: usize>(
+    flags: [(&'static str, bool); N],
+) -> Option<&'static str> {
+    flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
 }
 
-/// Returns squares for JSON: row and column, counted from 1.
+/// Rejects a flag, if it is given, for this reason: "needs --method ilp".
+pub(super) fn reject(given: Option<&str>, why: impl fmt::Display) -> Result<(), Failure> {
+    given.map_or(Ok(()), |flag| Err(Failure::usage(format!("{flag} {why}"))))
+}
+
+/// Returns a square for JSON: row and column, counted from 1.
+pub(super) const fn square_from_one(square: Square) -> [usize; 2] {
+    [square.row + 1, square.col + 1]
+}
+
+/// Returns squares for JSON.
 pub(super) fn from_one(squares: &[Square]) -> Vec<[usize; 2]> {
-    squares.iter().map(|square| [square.row + 1, square.col + 1]).collect()
+    squares.iter().copied().map(square_from_one).collect()
 }
 
 /// Parses `what`, a whole number between two bounds.
-pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Result<usize, String> {
+pub(super) fn number<T: TryFrom<usize>>(
+    text: &str,
+    what: &str,
+    least: usize,
+    most: usize,
+) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| {
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let range = match most {
             usize::MAX => format!("of at least {least}"),
             // As everywhere in the help, numbers of four digits are not grouped.
@@ -309,10 +320,7 @@ pub(super) fn cores() -> usize {
 pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     /// More than any machine has cores. Each thread takes about a megabyte.
     const MOST: usize = 1024;
-    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
-    threads.ok_or_else(|| {
-        format!("invalid number of threads '{text}'; use a whole number from 1 to {MOST}")
-    })
+    number(text, "number of threads", 1, MOST)
 }
 
 /// Parses the size of a board that can be counted.

@@ -3,6 +3,7 @@
 mod log;
 mod q27;
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -135,12 +136,17 @@ where
     if wrong.is_none() && interrupt.is_raised() {
         let message =
             format!("interrupted after {} recounts, none of them wrong", grouped(recounted.into()));
-        return Err(Failure { exit: Exit::Interrupted, message });
+        return Err(Failure::new(Exit::Interrupted, message));
     }
     Ok((recounted, wrong))
 }
 
+/// Returns the failure of an audit that has found a wrong unit.
+fn wrong_unit(args: &Args, unit: u64, reason: &dyn Display) -> Failure {
+    failure(&args.source, Exit::CheckFailed, &format!("unit {unit} is wrong: {reason}"))
+}
+
 /// Returns the failure of an audit.
 fn failure(source: &Path, exit: Exit, reason: &dyn ToString) -> Failure {
-    Failure { exit, message: format!("{}: {}", source.display(), reason.to_string()) }
+    Failure::new(exit, format!("{}: {}", source.display(), reason.to_string()))
 }

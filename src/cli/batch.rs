@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::{Board, SubproblemsArgs};
 use super::plan::parts;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::atomic_file::{self, AtomicFile};
 use crate::batch::{Htcondor, Kubernetes, KubernetesResults, PlanFile, Slurm, TaskSettings};
 use crate::report::counted;
@@ -149,7 +149,7 @@ struct ScriptWriter {
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("{} cannot be used: {error}", path.display()) }
+    Failure::new(Exit::File, format!("{} cannot be used: {error}", path.display()))
 }
 
 impl Common {
@@ -187,30 +187,22 @@ impl Common {
 
     fn print_files(&self, scripts: &ScriptWriter, next: &str) -> Result<Exit, Failure> {
         let ScriptWriter { plan, files, shared, .. } = scripts;
-        let text = if self.json {
-            let report = Report {
-                job: plan.job().hash().to_string(),
-                parts: shared.parts.get(),
-                units: plan.decomposition().units(),
-                files: files.clone(),
-                next: next.to_owned(),
-            };
-            serde_json::to_string(&report).expect("numbers and strings serialise")
-        } else {
-            let parts = counted(shared.parts.get().into(), "part");
-            format!("{}\n{parts}; next: {next}", files.join("\n"))
+        let report = Report {
+            job: plan.job().hash().to_string(),
+            parts: shared.parts.get(),
+            units: plan.decomposition().units(),
+            files: files.clone(),
+            next: next.to_owned(),
         };
-        print(&(text + "\n"))?;
+        print_report(self.json, &report, || {
+            let parts = counted(report.parts.into(), "part");
+            format!("{}\n{parts}; next: {next}\n", files.join("\n"))
+        })?;
         Ok(Exit::Done)
     }
 }
 
 impl ScriptWriter {
-    /// Returns the directory, for scripts that cannot quote it everywhere.
-    fn plain_folder(&self) -> Result<String, Failure> {
-        plain_path(&self.folder)
-    }
-
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.folder.join(name);
         let written = AtomicFile::begin(&path)
@@ -221,7 +213,7 @@ impl ScriptWriter {
     }
 }
 
-/// Returns a path as text, if it needs no quoting.
+/// Returns a path as text, if it needs no quoting, for scripts that cannot quote it everywhere.
 fn plain_path(path: &Path) -> Result<String, Failure> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=,@~".contains(&byte);
     let text = path.to_str().filter(|text| text.bytes().all(good));
@@ -243,7 +235,7 @@ pub(super) fn slurm(args: &SlurmArgs) -> Result<Exit, Failure> {
     let mut scripts = args.common.start(&this_program())?;
     let slurm = Slurm {
         settings: scripts.shared.clone(),
-        folder: scripts.plain_folder()?,
+        folder: plain_path(&scripts.folder)?,
         time: args.time.clone(),
         partition: args.partition.clone(),
     };
@@ -275,7 +267,7 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
 
 pub(super) fn htcondor(args: &HtcondorArgs) -> Result<Exit, Failure> {
     let mut scripts = args.common.start(&this_program())?;
-    let folder = scripts.plain_folder()?;
+    let folder = plain_path(&scripts.folder)?;
     plain_path(Path::new(&scripts.shared.program))?;
     for name in ["log", "results"] {
         let path = scripts.folder.join(name);

@@ -1,23 +1,23 @@
 //! `nqueens beautiful`.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use super::answer_text::board_name;
-use super::args::cores;
+use super::args::{cores, first_given, reject};
 use super::first::board_size;
 use super::max_work::{MaxWork, RESUME_HELP};
-use super::optimum_output::{Report, placement};
+use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, draw, object};
+use super::solution_output::{
+    Format, OutputArgs, columns_from_one, draw, invalid_certificate, refused,
+};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure, note};
+use super::{Exit, Failure, json_line, note, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Look, Picture};
@@ -45,7 +45,7 @@ pub(super) struct Args {
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     /// The method: exact or ilp.
-    #[arg(long, default_value_t = Method::Exact)]
+    #[arg(long, default_value = "exact", value_parser = method)]
     method: Method,
     /// The cost of a square: euclidean (u² + v²), manhattan (u + v) or chebyshev (the larger of u
     /// and v). u and v are its vertical and horizontal distances from the centre of the board, in
@@ -102,21 +102,11 @@ impl Method {
     }
 }
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Method {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "exact" => Ok(Self::Exact),
-            "ilp" => Ok(Self::Ilp),
-            _ => Err(format!("invalid method '{text}'; choose exact or ilp")),
-        }
+fn method(text: &str) -> Result<Method, String> {
+    match text {
+        "exact" => Ok(Method::Exact),
+        "ilp" => Ok(Method::Ilp),
+        _ => Err(format!("invalid method '{text}'; choose exact or ilp")),
     }
 }
 
@@ -131,9 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         reject_flags_of_exact(args)?;
     }
     // Files that cannot be written are an error before the search, not after it.
-    let certificate =
-        args.certificate.as_deref().map(|path| OutputFile::begin("certificate", path));
-    let certificate = certificate.transpose()?;
+    let certificate = OutputFile::begin_if_given("certificate", args.certificate.as_deref())?;
     let pictures = args.pictures.begin(args.n, args.n)?;
     let solver = match args.method {
         Method::Exact => None,
@@ -170,7 +158,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         _ => Ok(None),
     };
     terminal.finish();
-    let found = placement(args.n, args.method.name(), &answer)?;
+    let board = Problem::empty(Piece::Queen, args.n);
+    let found = completion(&board, args.method.name(), &answer)?;
     let mut certified = false;
     if let (Some(file), Some(proof)) = (certificate, &proof) {
         let written = file.finish(proof);
@@ -200,17 +189,12 @@ fn check(
     answer: &Answer<Vec<usize>>,
     terminal: &Terminal,
 ) -> Result<bool, Failure> {
-    let refused = |why: &dyn fmt::Display| {
-        let message =
-            format!("internal error: the certificate is invalid: {why}; please report this");
-        Failure { exit: Exit::CheckFailed, message }
-    };
     let is_over = || terminal.is_over();
     match proof::check_within(certificate, &mut Meter::new(None).stopped_by(&is_over)) {
         Ok(proved) if proved.solution == answer.found => Ok(true),
-        Ok(_) => Err(refused(&"it proves a different solution")),
+        Ok(_) => Err(invalid_certificate(&"it proves a different solution")),
         Err(ProofError::Stopped) => Ok(false),
-        Err(error) => Err(refused(&error)),
+        Err(error) => Err(invalid_certificate(&error)),
     }
 }
 
@@ -238,7 +222,7 @@ fn exactly(
 }
 
 fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
-    let given = [
+    let given = first_given([
         ("--norm", args.norm != Norm::Euclidean),
         ("--symmetric", args.symmetric),
         ("--all", args.all),
@@ -246,13 +230,8 @@ fn reject_flags_of_exact(args: &Args) -> Result<(), Failure> {
         ("--resume", args.resume.is_some()),
         ("--max-work", args.max_work.is_given()),
         ("--threads", args.threads.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("{flag} needs --method exact, not {}", args.method)))
-        }
-        None => Ok(()),
-    }
+    ]);
+    reject(given, format!("needs --method exact, not {}", args.method.name()))
 }
 
 fn report(
@@ -317,7 +296,7 @@ fn print_all(
         let mut stream = Stream::begin();
         for columns in all {
             let checked = Placement::check_solution(&problem, columns)
-                .map_err(|error| super::solution_output::refused(args.method.name(), &error))?;
+                .map_err(|error| refused(args.method.name(), &error))?;
             if draw(&mut stream, drawing, &checked).is_break() {
                 break;
             }
@@ -328,8 +307,7 @@ fn print_all(
         }
         return Ok(Exit::Done);
     }
-    let solutions =
-        all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
+    let solutions = all.iter().map(|columns| columns_from_one(columns)).collect();
     let elapsed_s = terminal.elapsed().as_secs_f64();
     let report = Report {
         optimal_placements: Some(count.to_string()),
@@ -337,8 +315,6 @@ fn print_all(
         elapsed_s,
         ..report
     };
-    let mut stream = Stream::begin();
-    let _ = object(&mut stream, &report);
-    stream.finish()?;
+    print(&json_line(&report))?;
     Ok(Exit::Done)
 }

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use file::{BenchFile, ContestantResult, Machine};
 
-use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, or_auto};
-use super::chart::{Bar, ChartArgs, svg};
+use super::args::{DeviceArgs, OrAuto, ThreadsArg, board_size, number, or_auto};
+use super::chart::{Bar, PNG_HELP, SVG_HELP, svg, write_chart};
 use super::interrupt::Interrupt;
+use super::picture_args::PictureArgs;
 use super::progress::{STEPS, progress_bar};
 use super::top::plain;
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, json_line, note, print};
 use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
 use crate::board::{Piece, Problem};
 use crate::engine::{CountError, Device, DeviceChoice, find_devices};
@@ -32,7 +33,11 @@ nqueens devices";
 /// Runs alternate (A B A B …), and every count is compared with the published value. If n is larger
 /// than 16, the textbook kernel counts n = 16.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("device", |flag| flag.help(DEVICE_HELP)))]
+#[command(
+    mut_arg("device", |flag| flag.help(DEVICE_HELP)),
+    mut_arg("svg", |flag| flag.help(SVG_HELP)),
+    mut_arg("png", |flag| flag.help(PNG_HELP)),
+)]
 pub(super) struct Args {
     /// The board size, from 0 to 27.
     #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
@@ -57,18 +62,14 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
     #[command(flatten)]
-    chart: ChartArgs,
+    chart: PictureArgs,
 }
 
 /// The largest board for the textbook kernel. Each larger size takes it eight times as long.
 const LARGEST_FOR_TEXTBOOK: usize = 16;
 
 fn rounds(text: &str) -> Result<NonZeroUsize, String> {
-    const MOST: usize = 1000;
-    let rounds = text.parse().ok().filter(|rounds: &NonZeroUsize| rounds.get() <= MOST);
-    rounds.ok_or_else(|| {
-        format!("invalid number of rounds '{text}'; use a whole number from 1 to {MOST}")
-    })
+    number(text, "number of rounds", 1, 1000)
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -81,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let machine = Machine::here(&devices);
     let mut contestants = contestants(args, devices)?;
     // A chart that cannot be written is an error before the benchmark, not after it.
-    let chart = args.chart.begin()?;
+    let chart = args.chart.begin_files("chart")?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
         let file = BenchFile {
@@ -89,14 +90,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             compared: compared.clone(),
             ..report(args.n, args.rounds, &measured)
         };
-        print(&(serde_json::to_string(&file).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&file))?;
     } else {
         print(&text(args.n, args.rounds, &measured))?;
         for (path, file) in args.compare.iter().zip(&compared) {
             print(&comparison(&path.display().to_string(), file, &measured))?;
         }
     }
-    chart.finish(|| chart_of(args.n, args.rounds, &measured, &compared, &machine))?;
+    write_chart(chart, || chart_of(args.n, args.rounds, &measured, &compared, &machine))?;
     Ok(Exit::Done)
 }
 

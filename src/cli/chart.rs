@@ -1,58 +1,31 @@
 //! Bar charts, and the files that they are written to.
 
+use std::cell::LazyCell;
 use std::fmt::Write as _;
-
-use std::path::PathBuf;
+use std::io::Write as _;
 
 use super::Failure;
-use super::output_file::OutputFile;
+use super::picture_args::PictureFiles;
 use crate::bench::Spread;
-use crate::render::write_png;
+use crate::render::{PictureFormat, write_png};
 
-/// The files of a chart.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct ChartArgs {
-    /// Write a bar chart to FILE as SVG.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Write a bar chart to FILE as PNG.
-    #[arg(long, value_name = "FILE")]
-    png: Option<PathBuf>,
-}
+/// The help of `--svg` and `--png` for commands that write a chart.
+pub(super) const SVG_HELP: &str = "Write a bar chart to FILE as SVG";
+pub(super) const PNG_HELP: &str = "Write a bar chart to FILE as PNG";
 
-/// The begun files of a chart.
-#[derive(Debug)]
-pub(super) struct ChartFiles<'a> {
-    svg: Option<OutputFile<'a>>,
-    png: Option<OutputFile<'a>>,
-}
-
-impl ChartArgs {
-    /// Begins the files: one that cannot be written is an error before the work, not after it.
-    pub(super) fn begin(&self) -> Result<ChartFiles<'_>, Failure> {
-        let svg = self.svg.as_deref().map(|path| OutputFile::begin("chart", path)).transpose()?;
-        let png = self.png.as_deref().map(|path| OutputFile::begin("chart", path)).transpose()?;
-        Ok(ChartFiles { svg, png })
-    }
-}
-
-impl ChartFiles<'_> {
-    /// Writes the chart that `draw` returns to all files.
-    pub(super) fn finish(self, draw: impl FnOnce() -> String) -> Result<(), Failure> {
-        /// Pixels for a unit of the chart.
-        const SCALE: f32 = 2.0;
-        if self.svg.is_none() && self.png.is_none() {
-            return Ok(());
-        }
-        let chart = draw();
-        if let Some(file) = self.svg {
-            file.finish(chart.as_bytes())?;
-        }
-        if let Some(file) = self.png {
-            file.finish_with(|out| write_png(&chart, SCALE, out))?;
-        }
-        Ok(())
-    }
+/// Writes the chart that `draw` returns to all files.
+pub(super) fn write_chart(
+    files: PictureFiles<'_>,
+    draw: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    /// Pixels for a unit of the chart.
+    const SCALE: f32 = 2.0;
+    // Without a file, nothing is drawn.
+    let chart = LazyCell::new(draw);
+    files.finish_with(|format, out| match format {
+        PictureFormat::Svg => out.write_all(chart.as_bytes()),
+        PictureFormat::Png => write_png(&chart, SCALE, out),
+    })
 }
 
 /// A bar: its length is the median, with a line from the minimum to the maximum.

@@ -10,9 +10,9 @@ use super::answer_text::AnswerText;
 use super::args::ThreadsArg;
 use super::max_work::{self, MaxWork};
 use super::picture_args::{PictureArgs, PictureFiles};
-use super::solution_output::refused;
+use super::solution_output::{columns_from_one, refused};
 use super::stream::Stream;
-use super::{Exit, Failure, atomic_file, print};
+use super::{Exit, Failure, atomic_file, json_line, print};
 use crate::board::{Piece, Placement, Problem};
 use crate::proof::veripb::{self, MOST_LINES, ProofSize, TranslationError};
 use crate::proof::{self, LARGEST_FILE, ProvedStatement};
@@ -81,9 +81,8 @@ struct Translated {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
-    let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("{file} cannot be read: {error}{}", hint(&args.file)),
+    let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| {
+        Failure::new(Exit::File, format!("{file} cannot be read: {error}{}", hint(&args.file)))
     })?;
     // Certificates are for boards that a PNG has room for.
     let pictures = args.pictures.begin(1, 1)?;
@@ -102,14 +101,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             n: proved.n,
             norm: proved.beauty.map(|beauty| beauty.norm.to_string()),
             symmetric: proved.beauty.map(|beauty| beauty.turning),
-            solution: proved.solution.as_deref().map(from_one),
+            solution: proved.solution.as_deref().map(columns_from_one),
             proven: true,
             work: proved.work.to_string(),
             bytes: certificate.len(),
             elapsed_s: elapsed.as_secs_f64(),
             veripb: translated,
         };
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+        json_line(&report)
     } else {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");
@@ -195,11 +194,7 @@ fn translate(
             TranslationError::Certificate(_) => Exit::CheckFailed,
             TranslationError::Io(_) => Exit::File,
         };
-        Failure { exit, message: format!("the proof for VeriPB {}: {error}", out.display()) }
+        Failure::new(exit, format!("the proof for VeriPB {}: {error}", out.display()))
     })?;
     Ok(Some(Translated { lines, bytes, elapsed_s: began.elapsed().as_secs_f64() }))
-}
-
-fn from_one(columns: &[usize]) -> Vec<usize> {
-    columns.iter().map(|column| column + 1).collect()
 }

@@ -90,15 +90,11 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let stop_requested = stop_signal();
     let folder = CampaignDir::new(args.data.as_ref());
     let play = args.play.files()?;
-    let bound = match args.dashboard {
-        None => None,
-        Some(at) => {
-            dashboard::check(at, false)?;
-            let bound = dashboard::bind(at).await?;
-            note(&format!("dashboard: {}", bound.url(false)));
-            Some(bound)
-        }
-    };
+    dashboard::check(args.dashboard, false)?;
+    let bound = dashboard::bind(args.dashboard).await?;
+    if let Some(bound) = &bound {
+        note(&format!("dashboard: {}", bound.url(false)));
+    }
     // The workers stop first, and report to the coordinator.
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let (close, mut closed) = tokio::sync::watch::channel(false);
@@ -168,7 +164,7 @@ fn interrupted(args: &Args) -> Failure {
         Some(_) => "run the same command again to resume",
         None => "nothing was kept; use --data DIR to be able to resume",
     };
-    Failure { exit: Exit::Interrupted, message: format!("interrupted; {hint}") }
+    Failure::new(Exit::Interrupted, format!("interrupted; {hint}"))
 }
 
 /// Starts the workers, each with its share of the cores.

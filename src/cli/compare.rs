@@ -2,7 +2,6 @@
 
 mod summary;
 
-use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,12 +10,14 @@ use serde::Serialize;
 
 use self::summary::{MethodSummary, chart_of, summaries};
 use super::args::{Sizes, cores};
-use super::chart::ChartArgs;
+use super::chart::{PNG_HELP, SVG_HELP, write_chart};
 use super::first::board_size;
 use super::interrupt::Interrupt;
+use super::picture_args::PictureArgs;
+use super::solution_output::{columns_from_one, spaced};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::report::{duration, grouped};
 use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
@@ -34,6 +35,10 @@ use crate::solver::{Progress, ProgressSink as _};
 ///
 /// Proven answers must be equal; if two differ, the exit code is 6.
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("svg", |flag| flag.help(SVG_HELP)),
+    mut_arg("png", |flag| flag.help(PNG_HELP)),
+)]
 pub(super) struct Args {
     /// The board sizes: numbers, ranges and lists, for example 8 10, 6..10 or 6,8,10.
     #[arg(
@@ -44,7 +49,7 @@ pub(super) struct Args {
     )]
     sizes: Vec<Sizes>,
     /// The problem: solve, first, beautiful or list.
-    #[arg(long, default_value_t = Query::First)]
+    #[arg(long, default_value = "first")]
     query: Query,
     /// The time limit of each method for each board: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
@@ -55,7 +60,7 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    chart: ChartArgs,
+    chart: PictureArgs,
     /// Show no progress bar.
     #[arg(short, long)]
     quiet: bool,
@@ -80,12 +85,6 @@ impl Query {
             Self::Beautiful => "beautiful",
             Self::List => "list",
         }
-    }
-}
-
-impl fmt::Display for Query {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -118,6 +117,13 @@ struct Contestant<'a> {
     run: RunMethod<'a>,
 }
 
+impl<'a> Contestant<'a> {
+    /// Creates a method that supports boards of any size.
+    fn new(method: &'static str, run: impl Fn(usize, &mut Terminal) -> MethodAnswer + 'a) -> Self {
+        Self { method, largest: usize::MAX, run: Box::new(run) }
+    }
+}
+
 /// A row of the table.
 #[derive(Debug, Serialize)]
 struct Measured {
@@ -145,7 +151,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is an error before the comparison, not after it.
-    let chart = args.chart.begin()?;
+    let chart = args.chart.begin_files("chart")?;
     let mut results = Vec::new();
     'all: for n in args.sizes.iter().flat_map(|sizes| sizes.0.iter().copied()) {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
@@ -172,24 +178,17 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         results: &results,
         methods: summaries(&results),
     };
-    if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&report))?;
-    }
-    chart.finish(|| chart_of(&report))?;
+    print_report(args.json, &report, || text(&report))?;
+    write_chart(chart, || chart_of(&report))?;
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
             "{} and {} differ for n = {}: one of them is wrong",
             one.method, other.method, one.n
         );
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        return Err(Failure::new(Exit::CheckFailed, message));
     }
     if interrupt.is_raised() {
-        return Err(Failure {
-            exit: Exit::Interrupted,
-            message: "interrupted; the results so far are shown".into(),
-        });
+        return Err(Failure::new(Exit::Interrupted, "interrupted; the results so far are shown"));
     }
     Ok(Exit::Done)
 }
@@ -202,27 +201,17 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
         }
         Query::Beautiful => {
             // The optimum is not unique, but its fingerprint is.
-            let costs = |columns: &[usize]| {
-                fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
-            };
+            let costs = |columns: &[usize]| spaced(&fingerprint(columns));
             let threads = cores();
             let exactly =
                 move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
             vec![
-                Contestant {
-                    method: "exact",
-                    largest: usize::MAX,
-                    run: Box::new(move |n, terminal| {
-                        answer_of(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
-                    }),
-                },
-                Contestant {
-                    method: "ilp",
-                    largest: usize::MAX,
-                    run: Box::new(move |n, terminal| {
-                        answer_of(&most_beautiful(n, solver, terminal), costs)
-                    }),
-                },
+                Contestant::new("exact", move |n, terminal| {
+                    answer_of(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
+                }),
+                Contestant::new("ilp", move |n, terminal| {
+                    answer_of(&most_beautiful(n, solver, terminal), costs)
+                }),
             ]
         }
         Query::List => listers(solver),
@@ -235,6 +224,7 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
         largest: method.largest(),
         run: Box::new(move |n, terminal| {
             let answer = lexicographic_first(n, method, solver, terminal);
+            let line = |columns: &[usize]| spaced(&columns_from_one(columns));
             answer_of(&answer.expect("the size is checked before"), line)
         }),
     }
@@ -250,66 +240,52 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
     let mut all: Vec<Contestant<'_>> =
         classical.map(|method| classical_by(method, Some(1))).collect();
     for formulation in Formulation::ALL {
-        all.push(Contestant {
-            method: match formulation {
+        all.push(Contestant::new(
+            match formulation {
                 Formulation::Borders => "ilp, borders",
                 Formulation::Diagonals => "ilp, diagonals",
             },
-            largest: usize::MAX,
-            run: Box::new(move |n, terminal| {
+            move |n, terminal| {
                 let problem = Problem::empty(Piece::Queen, n);
                 let model = Goal::AnySolution.model(&problem, formulation);
                 answer_of(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
-            }),
-        });
+            },
+        ));
     }
-    all.push(Contestant {
-        method: "cp",
-        largest: usize::MAX,
-        run: Box::new(|n, terminal| {
-            let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
-            let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
-            MethodAnswer { answer, proven: event != cp::Event::Stopped, nodes }
-        }),
-    });
+    all.push(Contestant::new("cp", |n, terminal| {
+        let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
+        let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
+        MethodAnswer { answer, proven: event != cp::Event::Stopped, nodes }
+    }));
     all
 }
 
 fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
     let complete = classical::Method::ALL.into_iter().filter(|method| method.is_complete());
     let mut all: Vec<Contestant<'_>> = complete.map(|method| classical_by(method, None)).collect();
-    all.push(Contestant {
-        method: "ilp",
-        largest: usize::MAX,
-        run: Box::new(move |n, terminal| {
-            let problem = Problem::empty(Piece::Queen, n);
-            let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
-            let mut found = 0;
-            let verdict = loop {
-                match exclusion.next(terminal) {
-                    Next::Solution(_) => found += 1,
-                    Next::End(verdict) => break verdict,
-                }
-            };
-            counted(found, verdict == Verdict::Proven, exclusion.nodes())
-        }),
-    });
-    all.push(Contestant {
-        method: "cp",
-        largest: usize::MAX,
-        run: Box::new(|n, terminal| {
-            let mut search =
-                cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
-            let mut found = 0;
-            let end = loop {
-                match search.next(terminal) {
-                    cp::Event::Solution(_) => found += 1,
-                    end => break end,
-                }
-            };
-            counted(found, end == cp::Event::Exhausted, search.nodes())
-        }),
-    });
+    all.push(Contestant::new("ilp", move |n, terminal| {
+        let problem = Problem::empty(Piece::Queen, n);
+        let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
+        let mut found = 0;
+        let verdict = loop {
+            match exclusion.next(terminal) {
+                Next::Solution(_) => found += 1,
+                Next::End(verdict) => break verdict,
+            }
+        };
+        counted(found, verdict == Verdict::Proven, exclusion.nodes())
+    }));
+    all.push(Contestant::new("cp", |n, terminal| {
+        let mut search = cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
+        let mut found = 0;
+        let end = loop {
+            match search.next(terminal) {
+                cp::Event::Solution(_) => found += 1,
+                end => break end,
+            }
+        };
+        counted(found, end == cp::Event::Exhausted, search.nodes())
+    }));
     all
 }
 
@@ -366,11 +342,6 @@ impl classical::AnswerSink for Collector<'_> {
     fn report(&mut self, tried: u64) -> ControlFlow<()> {
         self.terminal.report(&Progress { level: 0, bound: None, nodes: tried })
     }
-}
-
-fn line(columns: &[usize]) -> String {
-    let words: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
-    words.join(" ")
 }
 
 fn answer_of(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> MethodAnswer {

@@ -19,7 +19,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::solution_output::is_style;
-use super::{Exit, Failure, atomic_file, print};
+use super::{Exit, Failure, atomic_file, json_line, print};
 
 /// Show the flags that variables, the configuration file or defaults set.
 ///
@@ -51,28 +51,11 @@ struct ShowArgs {
 /// The maximum size of a configuration file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The source of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    Variable(String),
-    File(PathBuf),
-    BuiltIn,
-}
-
-impl Origin {
-    fn text(&self) -> String {
-        match self {
-            Self::Variable(name) => name.clone(),
-            Self::File(path) => path.display().to_string(),
-            Self::BuiltIn => "built in".to_owned(),
-        }
-    }
-}
-
 /// The values of a flag and their source.
 struct Setting {
     values: Vec<String>,
-    origin: Origin,
+    /// The name of a variable, the path of a file, or "built in".
+    origin: String,
     /// The position of the source in the order of precedence.
     rank: u8,
 }
@@ -85,7 +68,7 @@ pub(super) struct Sources {
 
 fn invalid_file(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     let message = format!("invalid configuration file {}: {why}", path.display());
-    Failure { exit: Exit::File, message }
+    Failure::new(Exit::File, message)
 }
 
 /// Returns the value of an environment variable, unless it is empty.
@@ -120,17 +103,10 @@ impl Sources {
         let default_path = || {
             Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"))
         };
-        let (path, is_required) = match named {
-            Some(path) => (path, true),
-            None => match default_path() {
-                Some(path) => (path, false),
-                None => return Ok(Self { file: None, variable }),
-            },
-        };
-        // The usual way to select no file.
-        if path == Path::new("/dev/null") {
-            return Ok(Self { file: None, variable });
-        }
+        let is_required = named.is_some();
+        // /dev/null is the usual way to select no file.
+        let path = named.or_else(default_path).filter(|path| path != Path::new("/dev/null"));
+        let Some(path) = path else { return Ok(Self { file: None, variable }) };
         let text = match atomic_file::read_text(&path, LARGEST_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_required => {
                 return Ok(Self { file: None, variable });
@@ -149,7 +125,7 @@ impl Sources {
         let own = format!("NQUEENS_{}_{}", upper(&names.join("_")), upper(flag));
         for (rank, name) in [(0, own), (1, format!("NQUEENS_{}", upper(flag)))] {
             if let Some(value) = (self.variable)(&name) {
-                return Some(Setting { values: vec![value], origin: Origin::Variable(name), rank });
+                return Some(Setting { values: vec![value], origin: name, rank });
             }
         }
         let (path, table) = self.file.as_ref()?;
@@ -157,7 +133,7 @@ impl Sources {
         let own = own.and_then(|own| own.get(flag));
         let rank = if own.is_some() { 2 } else { 3 };
         let values = values(own.or_else(|| table.get(flag)).filter(|value| !value.is_table())?)?;
-        Some(Setting { values, origin: Origin::File(path.clone()), rank })
+        Some(Setting { values, origin: path.display().to_string(), rank })
     }
 
     /// Inserts the flags of other sources into the command line. Returns it, and whether any were
@@ -363,7 +339,7 @@ pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
     let file = sources.file.as_ref().map(|(path, _)| path.display().to_string());
     if args.json {
         let report = Report { file, settings };
-        print(&(serde_json::to_string(&report).expect("strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
         return Ok(Exit::Done);
     }
     let mut text = match file {
@@ -392,9 +368,9 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                     .map(|value| value.to_string_lossy().into_owned())
                     .collect();
                 let has_one = !values.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue);
-                has_one.then_some(Setting { values, origin: Origin::BuiltIn, rank: 4 })
+                has_one.then_some(Setting { values, origin: "built in".to_owned(), rank: 4 })
             };
-            let Some(Setting { mut values, origin, .. }) =
+            let Some(Setting { mut values, origin: from, .. }) =
                 sources.setting(names, flag).or_else(built_in)
             else {
                 continue;
@@ -403,7 +379,7 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                 // A token is secret.
                 values = vec!["(a token)".to_owned()];
             }
-            let (command, flag, from) = (names.join(" "), flag.to_owned(), origin.text());
+            let (command, flag) = (names.join(" "), flag.to_owned());
             settings.push(Shown { command, flag, values, from });
         }
     }

@@ -13,7 +13,7 @@ use super::dashboard;
 use super::join;
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
@@ -168,9 +168,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         ));
     }
     let tls = !args.insecure && args.data.authority_folder().exists();
-    if let Some(at) = args.dashboard {
-        dashboard::check(at, tls)?;
-    }
+    dashboard::check(args.dashboard, tls)?;
     let join_at = args.join.address(tls)?;
     let join_args = args.join.clone();
     let play = args.play.files()?;
@@ -193,15 +191,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             stop_requested.await;
             tracing::info!("stopping");
         };
-        let bound = match args.dashboard {
-            None => None,
-            Some(at) => Some(dashboard::bind(at).await?),
-        };
+        let bound = dashboard::bind(args.dashboard).await?;
         options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
-        let join_bound = match join_at {
-            None => None,
-            Some(at) => Some(join::bind(at).await?),
-        };
+        let join_bound = dashboard::bind(join_at).await?;
         options.join_page =
             join_bound.as_ref().map(|bound| bound.url(tls && !join_args.is_proxied()));
         coordinator::serve(options, stop, |listening| {
@@ -236,8 +228,7 @@ fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let names = authority.server_names().map_err(AuthorityError::Registry)?;
     let fingerprint = authority.fingerprint().to_string();
     if args.json {
-        let report = Report { authority: folder, fingerprint, names };
-        print(&(serde_json::to_string(&report).expect("paths and strings serialise") + "\n"))?;
+        print(&json_line(&Report { authority: folder, fingerprint, names }))?;
         return Ok(Exit::Done);
     }
     let server_names =

@@ -9,11 +9,11 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, noun, or_auto};
-use super::deadline::{LimitArgs, Reached};
+use super::args::{Board, CpuArgs, DeviceArgs, OrAuto, from_one, or_auto, square_from_one};
+use super::deadline::LimitArgs;
 use super::interrupt::on_ctrl_c;
 use super::progress::{progress_bar, show, time_with_interval};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::Subproblems;
 use crate::engine::{
@@ -105,29 +105,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let conflict = problem.conflict();
     let outcome = count(args, &problem)?;
-    let classes = if args.classes {
-        let classes = classes(problem.piece(), problem.n(), outcome.solutions);
-        Some(
-            classes
-                .map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?,
-        )
-    } else {
-        None
-    };
+    let of_classes = || classes(problem.piece(), problem.n(), outcome.solutions);
+    let classes = args.classes.then(of_classes).transpose();
+    let classes = classes.map_err(|error| Failure::new(Exit::CheckFailed, error))?;
     let comparison = Comparison::new(&problem, &outcome, classes.as_ref());
-    if args.json {
-        let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&problem, conflict, &outcome, classes.as_ref(), &comparison))?;
-    }
+    let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
+    print_report(args.json, &report, || {
+        text(&problem, conflict, &outcome, classes.as_ref(), &comparison)
+    })?;
     if comparison.differs() {
-        return Err(Failure {
-            exit: Exit::CheckFailed,
-            message:
-                "a count differs from the published value; please report this with the output above"
-                    .into(),
-        });
+        return Err(Failure::new(
+            Exit::CheckFailed,
+            "a count differs from the published value; please report this with the output above",
+        ));
     }
     Ok(Exit::Done)
 }
@@ -170,7 +160,7 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
             bar.suspend(|| note_long(args, &time));
         }
     }
-    let mut reached: Option<Reached> = None;
+    let mut reached: Option<&str> = None;
     let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
@@ -201,15 +191,15 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
                 }
                 None => "use --resume FILE to save finished units".into(),
             };
-            Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!(
+            Err(Failure::new(
+                Exit::Interrupted,
+                format!(
                     "{stopped} after {}: {units_done} of {units} units done ({} of the work), {} solutions so far; {hint}",
                     duration(progress.elapsed),
                     percent(progress.fraction, progress.left),
                     grouped(progress.solutions),
                 ),
-            })
+            ))
         }
         (outcome, _) => Ok(outcome?),
     }
@@ -305,7 +295,7 @@ fn report(
         placed: from_one(problem.placed()),
         blocked: from_one(problem.blocked()),
         solutions: outcome.solutions.to_string(),
-        conflict: conflict.map(|(a, b)| [a, b].map(|s| [s.row + 1, s.col + 1])),
+        conflict: conflict.map(|(a, b)| [a, b].map(square_from_one)),
         classes: classes.map(|classes| ClassesReport {
             total: classes.total.to_string(),
             fundamental: classes.fundamental.to_string(),
@@ -336,7 +326,7 @@ fn text(
     let n = problem.n();
     let solutions = outcome.solutions;
     let what = if problem.is_empty() { "solution" } else { "completion" };
-    let mut lines = vec![format!("{n} {}s: {}", noun(problem.piece()), counted(solutions, what))];
+    let mut lines = vec![format!("{n} {}s: {}", problem.piece().noun(), counted(solutions, what))];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     line("digits", solutions.to_string());
     if let Some((a, b)) = conflict {

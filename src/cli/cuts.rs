@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::args::first_given;
 use crate::report::counted;
 use crate::solver::ilp::cuts::{CutCounts, Families};
 
@@ -23,12 +24,11 @@ pub(super) struct CutArgs {
 impl CutArgs {
     /// Returns the first flag that is given.
     pub(super) fn given(self) -> Option<&'static str> {
-        let given = [
-            (self.cliques, "--cliques"),
-            (self.exact_cliques, "--exact-cliques"),
-            (self.odd_cycles, "--odd-cycles"),
-        ];
-        given.into_iter().find_map(|(given, name)| given.then_some(name))
+        first_given([
+            ("--cliques", self.cliques),
+            ("--exact-cliques", self.exact_cliques),
+            ("--odd-cycles", self.odd_cycles),
+        ])
     }
 
     /// Returns the selected families.

@@ -19,28 +19,24 @@ pub(super) struct PlayArgs {
 impl PlayArgs {
     /// Reads the files of the page.
     pub(super) fn files(&self) -> Result<Option<PlayFiles>, Failure> {
-        let failure = |error: dashboard::PlayFilesError| Failure {
-            exit: Exit::File,
-            message: error.to_string(),
-        };
+        let failure = |error: dashboard::PlayFilesError| Failure::new(Exit::File, error);
         self.play.as_deref().map(PlayFiles::read).transpose().map_err(failure)
     }
 }
 
-/// Checks that a dashboard may be served at this address.
-pub(super) fn check(at: SocketAddr, tls: bool) -> Result<(), Failure> {
-    if tls || at.ip().is_loopback() {
-        return Ok(());
-    }
+/// Checks that a dashboard may be served at this address, if there is one.
+pub(super) fn check(at: Option<SocketAddr>, tls: bool) -> Result<(), Failure> {
+    let Some(at) = at.filter(|at| !tls && !at.ip().is_loopback()) else { return Ok(()) };
     Err(Failure::usage(format!(
         "--dashboard {at} is reachable from other machines, which needs TLS and a certificate authority; use a \
          loopback address, for example 127.0.0.1:8080, or create an authority with nqueens coordinator init"
     )))
 }
 
-/// Binds the address.
-pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
-    Ok(Bound::at(at).await.map_err(|error| ServeError::Listen(at, error))?)
+/// Binds the address of a page, if there is one.
+pub(super) async fn bind(at: Option<SocketAddr>) -> Result<Option<Bound>, Failure> {
+    let Some(at) = at else { return Ok(None) };
+    Ok(Some(Bound::at(at).await.map_err(|error| ServeError::Listen(at, error))?))
 }
 
 /// Serves the dashboard, and the page to play with if its files are given, until this process ends.

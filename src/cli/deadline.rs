@@ -1,6 +1,5 @@
 //! The time at which a count stops by itself: `--time-limit` and `--stop-at`.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use jiff::civil::Time;
@@ -19,24 +18,6 @@ pub(super) struct LimitArgs {
     /// 08:00. With --resume, the same command continues the count.
     #[arg(long, value_name = "HH:MM", value_parser = time_of_day)]
     stop_at: Option<Time>,
-}
-
-/// The reason for which a count stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
-    /// The time limit.
-    TimeLimit,
-    /// The time of day.
-    StopAt,
-}
-
-impl fmt::Display for Reached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimeLimit => "--time-limit",
-            Self::StopAt => "--stop-at",
-        })
-    }
 }
 
 /// The instants at which a count stops.
@@ -73,12 +54,12 @@ impl Deadline {
             || self.stop_at.is_some_and(|at| until(at).unwrap_or_default() < time)
     }
 
-    /// Returns which limit is reached now, if any.
-    pub(super) fn reached(&self) -> Option<Reached> {
+    /// Returns the flag whose limit is reached now, if any.
+    pub(super) fn reached(&self) -> Option<&'static str> {
         if self.time_limit.is_some_and(|at| at <= Instant::now()) {
-            return Some(Reached::TimeLimit);
+            return Some("--time-limit");
         }
-        self.stop_at.filter(|at| *at <= Timestamp::now()).map(|_| Reached::StopAt)
+        self.stop_at.filter(|at| *at <= Timestamp::now()).map(|_| "--stop-at")
     }
 }
 
@@ -153,9 +134,9 @@ mod tests {
         let (past, now) = (Timestamp::UNIX_EPOCH, Instant::now());
         let later = now.checked_add(Duration::from_secs(86_400));
         let reached = |time_limit, stop_at| Deadline { time_limit, stop_at }.reached();
-        assert_eq!(reached(Some(now), None), Some(Reached::TimeLimit));
-        assert_eq!(reached(later, Some(past)), Some(Reached::StopAt));
-        assert_eq!(reached(Some(now), Some(Timestamp::MAX)), Some(Reached::TimeLimit));
+        assert_eq!(reached(Some(now), None), Some("--time-limit"));
+        assert_eq!(reached(later, Some(past)), Some("--stop-at"));
+        assert_eq!(reached(Some(now), Some(Timestamp::MAX)), Some("--time-limit"));
         assert_eq!(reached(later, Some(Timestamp::MAX)), None);
         assert_eq!(reached(None, None), None);
         let is_within = |time_limit, stop_at, hours: u64| {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::cores;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::Piece;
 use crate::engine::{Device, find_every_device};
 use crate::kernel::KernelKind;
@@ -46,15 +46,8 @@ struct KernelReport {
 
 #[derive(Debug, Serialize)]
 struct AdapterReport {
-    id: String,
-    name: String,
-    backend: String,
-    kind: &'static str,
-    driver: String,
-    most_buffer_bytes: u64,
-    workgroup_bytes: u32,
-    workgroup_lanes: u32,
-    subgroup_lanes: u32,
+    #[serde(flatten)]
+    info: AdapterInfo,
     /// "passed", "not_run", or the error.
     self_test: String,
 }
@@ -70,11 +63,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     });
     let cpu = CpuReport { threads: cores(), kernels: kernels.collect() };
     let report = Report { cpu, adapters: adapters(args) };
-    if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&text(&report))?;
-    }
+    print_report(args.json, &report, || text(&report))?;
     Ok(Exit::Done)
 }
 
@@ -82,30 +71,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn adapters(args: &Args) -> Vec<AdapterReport> {
     let report = |device: Device| {
         let info = device.info().cloned()?;
-        let tested = if args.no_test {
+        let self_test = if args.no_test {
             "not_run".to_owned()
         } else {
             let outcome = device.open().and_then(|mut kernel| self_test(&mut kernel, false));
             outcome.map_or_else(|fault| fault.to_string(), |()| "passed".to_owned())
         };
-        Some(adapter(&info, tested))
+        Some(AdapterReport { info, self_test })
     };
     find_every_device().into_iter().filter_map(report).collect()
-}
-
-fn adapter(info: &AdapterInfo, self_test: String) -> AdapterReport {
-    AdapterReport {
-        id: info.id.clone(),
-        name: info.name.clone(),
-        backend: info.backend.clone(),
-        kind: info.kind.name(),
-        driver: info.driver.clone(),
-        most_buffer_bytes: info.most_buffer_bytes,
-        workgroup_bytes: info.workgroup_bytes,
-        workgroup_lanes: info.workgroup_lanes,
-        subgroup_lanes: info.subgroup_lanes,
-        self_test,
-    }
 }
 
 fn text(report: &Report) -> String {
@@ -122,21 +96,18 @@ fn text(report: &Report) -> String {
         };
         lines.push(format!("  {:<19} {state}", kernel.name));
     }
-    for adapter in &report.adapters {
-        lines.push(adapter.id.clone());
+    for AdapterReport { info, self_test } in &report.adapters {
+        lines.push(info.id.clone());
         let mut line = |name: &str, value: &str| lines.push(format!("  {name:<19} {value}"));
-        line("name", &adapter.name);
-        line("kind", &format!("{}, {}", adapter.kind, adapter.backend));
-        line("driver", &adapter.driver);
-        let mebibytes = adapter.most_buffer_bytes >> 20;
-        let (bytes, lanes) = (adapter.workgroup_bytes, adapter.workgroup_lanes);
-        let step = adapter.subgroup_lanes;
+        line("name", &info.name);
+        line("kind", &format!("{}, {}", info.kind.name(), info.backend));
+        line("driver", &info.driver);
+        let mebibytes = info.most_buffer_bytes >> 20;
+        let (bytes, lanes) = (info.workgroup_bytes, info.workgroup_lanes);
+        let step = info.subgroup_lanes;
         line("buffers", &format!("up to {mebibytes} MiB"));
         line("workgroups", &format!("{bytes} bytes, {lanes} lanes, subgroups of {step}"));
-        line(
-            "self-test",
-            if adapter.self_test == "not_run" { "not run" } else { &adapter.self_test },
-        );
+        line("self-test", if self_test == "not_run" { "not run" } else { self_test });
     }
     if report.adapters.is_empty() {
         lines.push(no_adapter().to_owned());

@@ -12,9 +12,9 @@ use serde::Serialize;
 use fleet_file::{FleetFile, MEASURED_SIZES};
 use fleet_report::FleetReport;
 
-use super::args::{CpuArgs, DecidedSquares, from_one, noun, number};
+use super::args::{CpuArgs, DecidedSquares, from_one, number};
 use super::progress::time_with_interval;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print, print_report};
 use crate::board::{Piece, Problem};
 use crate::decomposition::MAX_COUNT_SIZE;
 use crate::engine::{AnnealingEstimate, MAX_ANNEALING_SIZE, estimate_by_annealing};
@@ -141,7 +141,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let report_of = |file: &FleetFile| FleetReport::new(file, &problem, found.nodes);
     let campaign = fleet.as_ref().map(report_of).transpose()?;
     if args.json {
-        print_json(&Report { fleet: campaign, ..report(&problem, &found) })?;
+        print(&json_line(&Report { fleet: campaign, ..report(&problem, &found) }))?;
         return Ok(Exit::Done);
     }
     print(&text(&problem, &found))?;
@@ -187,17 +187,8 @@ fn run_large(args: &Args, n: usize, options: &CountOptions) -> Result<Exit, Fail
     }
     let found = estimate_by_annealing(n, options, args.seconds, args.seed);
     let found = found.map_err(Failure::usage)?;
-    if args.json {
-        print_json(&large_report(&found))?;
-    } else {
-        print(&large_text(&found))?;
-    }
+    print_report(args.json, &large_report(&found), || large_text(&found))?;
     Ok(Exit::Done)
-}
-
-fn print_json(report: &impl Serialize) -> Result<(), Failure> {
-    let object = serde_json::to_string(report).expect("numbers serialise");
-    print(&(object + "\n"))
 }
 
 /// Returns the decimal logarithm of the solutions.
@@ -294,7 +285,7 @@ fn text(problem: &Problem, found: &Estimate) -> String {
     let n = problem.n();
     let mut lines = vec![format!(
         "{}, estimated from {} (with 90 % intervals)",
-        counted(n as u128, noun(problem.piece())),
+        counted(n as u128, problem.piece().noun()),
         counted(found.dives.into(), "dive"),
     )];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));

@@ -66,9 +66,14 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Creates the failure with an exit code.
+    pub(super) fn new(exit: Exit, message: impl ToString) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+
     /// Creates the failure of invalid usage or input.
     pub(super) fn usage(message: impl ToString) -> Self {
-        Self { exit: Exit::Usage, message: message.to_string() }
+        Self::new(Exit::Usage, message)
     }
 
     /// Changes the error message.
@@ -83,7 +88,7 @@ impl From<PlanFileError> for Failure {
             PlanFileError::NoSuchPart { .. } => Exit::Usage,
             _ => Exit::File,
         };
-        Self { exit, message: error.to_string() }
+        Self::new(exit, error)
     }
 }
 
@@ -91,7 +96,7 @@ impl From<MergeError> for Failure {
     fn from(error: MergeError) -> Self {
         match error {
             MergeError::Checkpoint(error) => Self::from(CountError::from(error)),
-            MergeError::Folder(..) => Self { exit: Exit::File, message: error.to_string() },
+            MergeError::Folder(..) => Self::new(Exit::File, error),
         }
     }
 }
@@ -105,7 +110,7 @@ impl From<CountError> for Failure {
             CountErrorClass::File => Exit::File,
             CountErrorClass::Stopped => Exit::Interrupted,
         };
-        Self { exit, message: error.to_string() }
+        Self::new(exit, error)
     }
 }
 
@@ -131,7 +136,7 @@ impl From<LedgerError> for Failure {
             }
             _ => Exit::File,
         };
-        Self { exit, message: error.to_string() }
+        Self::new(exit, error)
     }
 }
 
@@ -200,6 +205,6 @@ impl From<AuthorityError> for Failure {
             | AuthorityError::Registry(_)
             | AuthorityError::Certificate(_) => Exit::File,
         };
-        Self { exit, message: error.to_string() }
+        Self::new(exit, error)
     }
 }

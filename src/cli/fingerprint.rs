@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::candidate::{self, Verdict};
 use super::picture_args::PictureArgs;
-use super::{Exit, Failure, print};
+use super::solution_output::{columns_from_one, refused, spaced};
+use super::{Exit, Failure, print_report};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::render::{Look, Picture};
 use crate::symmetry::Orbit;
@@ -60,15 +61,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let Some(columns) = columns else {
         let hint = candidate::size_hint(&args.solution);
         let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
-        return Err(Failure { exit: Exit::CheckFailed, message: verdict.words() + &hint });
+        return Err(Failure::new(Exit::CheckFailed, verdict.words() + &hint));
     };
     let pictures = args.pictures.begin(found.n, found.n)?;
     let report = report(&columns, args.piece, args.norm)?;
-    print(&if args.json {
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
-    } else {
-        text(&report)
-    })?;
+    print_report(args.json, &report, || text(&report))?;
     if let Some(solution) = verdict.solution() {
         pictures.finish(&Picture::of(solution).with_look(Look::Rings(args.norm)))?;
     }
@@ -78,15 +75,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure> {
     let Orbit { least: canonical, images, symmetry } = Orbit::of(columns);
     let checked = Placement::check_solution(&Problem::empty(piece, columns.len()), &canonical);
-    checked.map_err(|error| super::solution_output::refused("fingerprint", &error))?;
-    let from_one = |columns: &[usize]| columns.iter().map(|col| col + 1).collect();
+    checked.map_err(|error| refused("fingerprint", &error))?;
     Ok(Report {
         n: columns.len(),
         piece: piece.name(),
         norm: norm.to_string(),
-        solution: from_one(columns),
+        solution: columns_from_one(columns),
         fingerprint: norm.fingerprint(columns),
-        canonical: from_one(&canonical),
+        canonical: columns_from_one(&canonical),
         canonical_fingerprint: norm.fingerprint(&canonical),
         images,
         symmetry,
@@ -94,9 +90,6 @@ fn report(columns: &[usize], piece: Piece, norm: Norm) -> Result<Report, Failure
 }
 
 fn text(report: &Report) -> String {
-    let line = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-    let columns =
-        |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
     let symmetry = match report.symmetry {
         "full" => "unchanged by all rotations and reflections",
         "reflection" => "unchanged by a reflection",
@@ -114,11 +107,11 @@ fn text(report: &Report) -> String {
          canonical image     {}\n\
          its fingerprint     {}\n\
          symmetry class      {images}, {symmetry}\n",
-        columns(&report.solution),
-        line(&report.fingerprint),
+        spaced(&report.solution),
+        spaced(&report.fingerprint),
         report.norm,
-        columns(&report.canonical),
-        line(&report.canonical_fingerprint),
+        spaced(&report.canonical),
+        spaced(&report.canonical_fingerprint),
     )
 }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::answer_text::{AnswerText, board_name, is_for_terminal};
-use super::args::{DecidedSquares, Sizes, cores, from_one};
+use super::args::{DecidedSquares, Sizes, cores, first_given, from_one, number, reject};
 use super::cuts::CutArgs;
 use super::max_work::{MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::output_file::OutputFile;
 use super::picture_args::{PictureArgs, draw_answer};
 use super::resume_file::ResumeFile;
-use super::solution_output::{Format, OutputArgs, object};
+use super::solution_output::{Format, OutputArgs, invalid_certificate, object, spaced};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -123,16 +123,15 @@ pub(super) const LARGEST: usize = 250;
 
 /// Parses the size of a board for the solvers.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
-    let n = text.parse().ok().filter(|n| *n <= LARGEST);
-    n.ok_or_else(|| format!("invalid board size '{text}'; use a whole number from 0 to {LARGEST}"))
+    number(text, "board size", 0, LARGEST)
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
         args.engine.reject_all(args.method)?;
     }
-    if let (Some(flag), false) = (args.cuts.given(), args.method == FirstMethod::LexDfs) {
-        return Err(Failure::usage(format!("{flag} needs --method lex-dfs, not {}", args.method)));
+    if args.method != FirstMethod::LexDfs {
+        reject(args.cuts.given(), format!("needs --method lex-dfs, not {}", args.method))?;
     }
     let solver =
         if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
@@ -242,9 +241,7 @@ fn table(
         ));
     }
     args.engine.reject_files()?;
-    if let Some(flag) = args.pictures.given() {
-        return Err(Failure::usage(format!("{flag} needs one board, not several")));
-    }
+    reject(args.pictures.given(), "needs one board, not several")?;
     let mut stream = Stream::begin();
     let (mut unproven, mut total) = (0, Duration::ZERO);
     for problem in problems {
@@ -255,11 +252,9 @@ fn table(
         // Files are for one board only.
         let (report, ..) = run?;
         unproven += u32::from(!report.proven);
-        let columns =
-            |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let solution = match &report.solution {
-            Some(solution) if report.proven => columns(solution),
-            Some(solution) => format!("not proven: {}", columns(solution)),
+            Some(solution) if report.proven => spaced(solution),
+            Some(solution) => format!("not proven: {}", spaced(solution)),
             None if report.proven => "no solution".into(),
             None => "not proven".into(),
         };
@@ -272,10 +267,7 @@ fn table(
         total += terminal.elapsed();
         if terminal.is_interrupted() {
             stream.finish()?;
-            return Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!("interrupted at n = {n}"),
-            });
+            return Err(Failure::new(Exit::Interrupted, format!("interrupted at n = {n}")));
         }
         if written.is_break() {
             break;
@@ -295,10 +287,7 @@ fn table(
         return Ok(Exit::Done);
     }
     let boards = counted(unproven.into(), "board");
-    Err(Failure {
-        exit: Exit::Unproven,
-        message: format!("{boards} could not be proven within the time limit"),
-    })
+    Err(Failure::new(Exit::Unproven, format!("{boards} could not be proven within the time limit")))
 }
 
 impl EngineArgs {
@@ -310,31 +299,24 @@ impl EngineArgs {
 
     /// Rejects all these options for another method.
     fn reject_all(&self, method: FirstMethod) -> Result<(), Failure> {
-        let squares = self.squares.given();
-        let given = [
-            (squares.unwrap_or_default(), squares.is_some()),
+        let other = first_given([
             ("--from", self.from.is_some()),
             ("--certificate", self.certificate.is_some()),
             ("--resume", self.resume.is_some()),
             ("--max-work", self.max_work.is_given()),
             ("--threads", self.threads.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => {
-                Err(Failure::usage(format!("{flag} needs --method exact, not {method}")))
-            }
-            None => Ok(()),
-        }
+        ]);
+        let given = self.squares.given().or(other);
+        reject(given, format!("needs --method exact, not {method}"))
     }
 
     /// Rejects files, which are for one empty board only.
     fn reject_files(&self) -> Result<(), Failure> {
-        let given =
-            [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::usage(format!("{flag} needs one empty board"))),
-            None => Ok(()),
-        }
+        let given = first_given([
+            ("--certificate", self.certificate.is_some()),
+            ("--resume", self.resume.is_some()),
+        ]);
+        reject(given, "needs one empty board")
     }
 
     /// Runs the exact solver with its files. Returns its answer, and the failure if a file could
@@ -356,8 +338,7 @@ impl EngineArgs {
             ));
         }
         // A file that cannot be written is an error before the search, not after it.
-        let begin = |path| OutputFile::begin("certificate", path);
-        let certificate = self.certificate.as_deref().map(begin).transpose()?;
+        let certificate = OutputFile::begin_if_given("certificate", self.certificate.as_deref())?;
         let mut resume_file = ResumeFile::new(self.resume.as_deref());
         let read = |bytes: &[u8], meter: &mut Meter<'_>| resume::read_within(n, bytes, meter);
         let saved = resume_file.read(self.max_work, terminal, read)?;
@@ -403,11 +384,7 @@ fn checked_certificate(
     match proof::first::certificate_within(n, solution, &refutations, threads, &mut meter) {
         Ok(certificate) => Ok(Some(certificate)),
         Err(ProofError::Stopped) => Ok(None),
-        Err(error) => {
-            let message =
-                format!("internal error: the certificate is invalid: {error}; please report this");
-            Err(Failure { exit: Exit::CheckFailed, message })
-        }
+        Err(error) => Err(invalid_certificate(&error)),
     }
 }
 

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::args::{cores, number};
 use super::interrupt::Interrupt;
 use super::picture_args::PictureArgs;
-use super::solution_output::{object, refused};
+use super::solution_output::{columns_from_one, object, refused, spaced};
 use super::stream::Stream;
 use super::terminal::Terminal;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::board::{OccupiedLines, Piece, Placement, Problem, Square};
 use crate::render::Picture;
 use crate::report::counted;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             let message = format!(
                 "internal error: the queen on {queen} is attacked or in a wrong row; please report this"
             );
-            return Err(Failure { exit: Exit::CheckFailed, message });
+            return Err(Failure::new(Exit::CheckFailed, message));
         }
         if has_picture {
             squares.push(queen);
@@ -86,10 +86,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         }
         if interrupt.is_raised() {
             stream.finish()?;
-            return Err(Failure {
-                exit: Exit::Interrupted,
-                message: format!("interrupted after {}", counted(row as u128, "queen")),
-            });
+            return Err(Failure::new(
+                Exit::Interrupted,
+                format!("interrupted after {}", counted(row as u128, "queen")),
+            ));
         }
     }
     stream.finish()?;
@@ -121,25 +121,22 @@ impl Overlap {
     fn of(first: &[usize]) -> Self {
         let greedy: Vec<usize> = Greedy::default().take(first.len()).map(|q| q.col).collect();
         let agrees = |&row: &usize| first[row] == greedy[row];
-        let from_one = |columns: &[usize]| columns.iter().map(|column| column + 1).collect();
         Self {
             n: first.len(),
             overlap: (0..first.len()).take_while(agrees).count(),
             rows: (0..first.len()).filter(agrees).map(|row| row + 1).collect(),
-            first: from_one(first),
-            greedy: from_one(&greedy),
+            first: columns_from_one(first),
+            greedy: columns_from_one(&greedy),
         }
     }
 
     fn text(&self) -> String {
-        let words =
-            |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         format!(
             "first    {}\ngreedy   {}\noverlap  {} from the top\nrows     {}\n",
-            words(&self.first),
-            words(&self.greedy),
+            spaced(&self.first),
+            spaced(&self.greedy),
             counted(self.overlap as u128, "row"),
-            if self.rows.is_empty() { "none".into() } else { words(&self.rows) },
+            if self.rows.is_empty() { "none".into() } else { spaced(&self.rows) },
         )
     }
 }
@@ -156,22 +153,16 @@ fn overlap(n: usize, json: bool) -> Result<Exit, Failure> {
     let found = first_solution(n, options, &mut terminal, &mut |_| {});
     terminal.finish();
     if !found.finished {
-        let message = "interrupted before the first solution was found".into();
-        return Err(Failure { exit: Exit::Interrupted, message });
+        let message = "interrupted before the first solution was found";
+        return Err(Failure::new(Exit::Interrupted, message));
     }
     let Some(columns) = found.solution else {
         let message = format!("no solution exists for n = {n}");
-        return Err(Failure { exit: Exit::NoSolution, message });
+        return Err(Failure::new(Exit::NoSolution, message));
     };
     Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns)
         .map_err(|error| refused("exact", &error))?;
     let overlap = Overlap::of(&columns);
-    if json {
-        let mut stream = Stream::begin();
-        let _ = object(&mut stream, &overlap);
-        stream.finish()?;
-    } else {
-        print(&overlap.text())?;
-    }
+    print_report(json, &overlap, || overlap.text())?;
     Ok(Exit::Done)
 }

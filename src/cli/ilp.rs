@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::args::number;
+use super::args::{first_given, number};
 use super::atomic_file;
 use super::cuts::{CutArgs, CutsFound};
 use super::output_file::OutputFile;
@@ -61,15 +61,14 @@ pub(super) struct Options {
 impl Options {
     /// Returns the first option that is given.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let given = [
-            (self.formulation.is_some(), "--formulation"),
-            (self.maximize, "--maximize"),
-            (self.weights.is_some(), "--weights"),
-            (!self.prefer.is_empty(), "--prefer"),
-            (self.write_model.is_some(), "--write-model"),
-            (self.log.is_some(), "--log"),
-        ];
-        let given = given.into_iter().find_map(|(given, name)| given.then_some(name));
+        let given = first_given([
+            ("--formulation", self.formulation.is_some()),
+            ("--maximize", self.maximize),
+            ("--weights", self.weights.is_some()),
+            ("--prefer", !self.prefer.is_empty()),
+            ("--write-model", self.write_model.is_some()),
+            ("--log", self.log.is_some()),
+        ]);
         given.or_else(|| self.cuts.given())
     }
 
@@ -80,7 +79,7 @@ impl Options {
 }
 
 fn log_interval(text: &str) -> Result<u64, String> {
-    number(text, "number of nodes", 1, 1_000_000_000).map(|nodes| nodes as u64)
+    number(text, "number of nodes", 1, 1_000_000_000)
 }
 
 /// The squares and weights of one occurrence of a flag.
@@ -345,9 +344,8 @@ impl CutsReport {
 fn read(path: &Path) -> Result<String, Failure> {
     /// The maximum size of the file, in bytes.
     const LARGEST_FILE: u64 = 16 << 20;
-    atomic_file::read_text(path, LARGEST_FILE).map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the weights {} cannot be read: {error}", path.display()),
+    atomic_file::read_text(path, LARGEST_FILE).map_err(|error| {
+        Failure::new(Exit::File, format!("the weights {} cannot be read: {error}", path.display()))
     })
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::args::job_prefix;
 use super::remote::{Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::cluster::protocol::v1;
 use crate::report::{job_name, state_name};
 
@@ -37,12 +37,10 @@ pub(super) fn run(args: &Args, state: v1::JobState) -> Result<Exit, Failure> {
         let answer = coordinator.call(coordinator.link.operations().set_job_state(request)).await?;
         let (job, before, state) =
             (job_name(&answer.job), state_name(answer.before()), state_name(state));
-        let text = if args.json {
-            serde_json::to_string(&Report { job, state, before }).expect("strings serialise")
-        } else {
-            format!("job {job} is {state}; it was {before}")
-        };
-        print(&(text + "\n"))?;
+        let report = Report { job, state, before };
+        print_report(args.json, &report, || {
+            format!("job {} is {state}; it was {before}\n", report.job)
+        })?;
         Ok(Exit::Done)
     })
 }

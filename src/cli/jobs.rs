@@ -3,10 +3,9 @@
 use serde::Serialize;
 
 use super::remote::{Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::protocol::v1;
-use crate::report::JobReport;
-use crate::report::ProofReport;
+use crate::report::StatusReport;
 
 /// List the jobs of a coordinator, one per line.
 #[derive(Debug, clap::Args)]
@@ -22,7 +21,7 @@ impl Args {
     /// Formats a line of the list.
     fn line(&self, report: &impl Serialize, [name, state, title, progress]: [&str; 4]) -> String {
         if self.json {
-            serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
+            json_line(report)
         } else {
             format!("{name}  {state:<9}  {title}: {progress}\n")
         }
@@ -34,14 +33,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let coordinator = args.remote.connect().await?;
         let request = v1::StatusRequest::default();
         let status = coordinator.call(coordinator.link.operations().status(request)).await?;
-        let now_ms = status.now_ms;
-        let counts = status.jobs.into_iter().map(|job| {
-            let report = JobReport::new(job, now_ms);
-            args.line(&report, [report.short(), report.state, &report.title(), &report.progress()])
+        let StatusReport { jobs, proofs, .. } = StatusReport::new(status);
+        let counts = jobs.iter().map(|report| {
+            args.line(report, [report.short(), report.state, &report.title(), &report.progress()])
         });
-        let proofs = status.proofs.into_iter().map(|proof| {
-            let report = ProofReport::new(proof, now_ms);
-            args.line(&report, [report.short(), report.state, &report.title(), &report.progress()])
+        let proofs = proofs.iter().map(|report| {
+            args.line(report, [report.short(), report.state, &report.title(), &report.progress()])
         });
         let mut text: String = counts.chain(proofs).collect();
         if text.is_empty() && !args.json {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Failure;
-use crate::cluster::coordinator::{BoundAddress, InProcessService, ServeError};
+use crate::cluster::coordinator::{BoundAddress, InProcessService};
 use crate::cluster::join::{self, Bound, JoinOptions, PublicUrl};
 
 /// The page for visitors.
@@ -58,11 +58,6 @@ impl JoinArgs {
             ),
         }))
     }
-}
-
-/// Binds the address.
-pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
-    Ok(Bound::at(at).await.map_err(|error| ServeError::Listen(at, error))?)
 }
 
 /// Serves the page until this process ends.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::{Exit, Failure, cannot_print, print};
+use super::{Exit, Failure, cannot_print, print_report};
 use crate::cluster::coordinator::ledger_file;
 use crate::cluster::ledger::{CheckReport, LedgerError, check, export, show};
 use crate::decomposition::JobHash;
@@ -75,27 +75,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Action::Check(args) => run_check(args),
         Action::Show(args) => {
             let overview = show(&args.ledger.path())?;
-            print(&if args.json { json(&overview) } else { overview.to_string() })?;
+            print_report(args.json, &overview, || overview.to_string())?;
             Ok(Exit::Done)
         }
         Action::Export(args) => run_export(args),
     }
 }
 
-fn json(report: &impl serde::Serialize) -> String {
-    serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
-}
-
 fn run_check(args: &FileArgs) -> Result<Exit, Failure> {
     let path = args.ledger.path();
     let report = check(&path)?;
-    print(&if args.json { json(&report) } else { text(&report) })?;
+    print_report(args.json, &report, || text(&report))?;
     let Some(first) = report.findings.first() else { return Ok(Exit::Done) };
     let file = path.display();
     Err(if report.as_written {
-        Failure { exit: Exit::CheckFailed, message: format!("ledger {file}: {first}") }
+        Failure::new(Exit::CheckFailed, format!("ledger {file}: {first}"))
     } else {
-        Failure { exit: Exit::File, message: format!("ledger {file} is corrupt: {first}") }
+        Failure::new(Exit::File, format!("ledger {file} is corrupt: {first}"))
     })
 }
 

@@ -16,7 +16,7 @@ use super::solver::SolverChoice;
 use super::{Exit, Failure, trace};
 use crate::board::{Piece, Placement, Problem};
 use crate::board_file::MOST_ROWS;
-use crate::render::{self, Drawing, Picture};
+use crate::render::{Drawing, Picture, Sheet};
 use crate::report::grouped;
 use crate::solver;
 use crate::solver::classical::{self, AnswerSink, Ending};
@@ -107,34 +107,29 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => by_exclusion(&problem, args, &mut listing),
         Method::Cp => by_constraints(&problem, &mut listing),
     }?;
-    let sheet = args.pictures.given().map(|_| Sheet {
-        title: listing.sheet_title(),
-        placements: std::mem::take(&mut listing.drawn),
-    });
-    let exit = listing.end(&run);
-    match sheet {
-        Some(sheet) if !sheet.placements.is_empty() => {
-            exit.and_then(|exit| sheet.write(&problem, pictures).map(|()| exit))
-        }
-        _ => exit,
-    }
+    let (title, drawn) = (listing.sheet_title(), std::mem::take(&mut listing.drawn));
+    let exit = listing.end(&run)?;
+    draw(&problem, title, &drawn, pictures)?;
+    Ok(exit)
 }
 
-/// The solutions that are drawn into the files of `--svg` and `--png`.
-struct Sheet {
+/// Draws solutions into the files of `--svg` and `--png`. Without any, no file appears.
+fn draw(
+    problem: &Problem,
     title: String,
-    placements: Vec<Placement>,
-}
-
-impl Sheet {
-    fn write(&self, problem: &Problem, files: PictureFiles<'_>) -> Result<(), Failure> {
-        if let [placement] = &self.placements[..] {
-            return files.finish(&Picture::of(placement).deciding(problem));
+    solutions: &[Placement],
+    files: PictureFiles<'_>,
+) -> Result<(), Failure> {
+    let picture = |board| Picture::of(board).deciding(problem);
+    match solutions {
+        [] => Ok(()),
+        [board] => files.finish(&picture(board)),
+        boards => {
+            let boards = boards.iter().zip(1..);
+            let pictures = boards.map(|(board, i)| picture(board).titled(format!("Solution {i}")));
+            let sheet = Sheet::new(title, pictures.collect());
+            files.finish_with(|format, out| sheet.write(format, out))
         }
-        let boards = self.placements.iter().zip(1..);
-        let pictures = boards
-            .map(|(board, i)| Picture::of(board).deciding(problem).titled(format!("Solution {i}")));
-        files.finish_sheet(&render::Sheet::new(self.title.as_str(), pictures.collect()))
     }
 }
 

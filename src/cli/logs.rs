@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,8 +16,8 @@ pub(super) struct Logs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
     /// The least severe level that is logged.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
-    log_level: Level,
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level())]
+    log_level: LevelFilter,
     /// Log more; the same as --log-level debug.
     #[arg(short, long, conflicts_with = "log_level")]
     verbose: bool,
@@ -28,24 +29,15 @@ enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
+fn level() -> impl TypedValueParser<Value = LevelFilter> {
+    PossibleValuesParser::new(["error", "warn", "info", "debug"])
+        .try_map(|name| name.parse::<LevelFilter>())
 }
 
 impl Logs {
     /// Installs the logger, which writes to stderr.
     pub(super) fn start(self) {
-        let level = match self.log_level {
-            _ if self.verbose => LevelFilter::DEBUG,
-            Level::Error => LevelFilter::ERROR,
-            Level::Warn => LevelFilter::WARN,
-            Level::Info => LevelFilter::INFO,
-            Level::Debug => LevelFilter::DEBUG,
-        };
+        let level = if self.verbose { LevelFilter::DEBUG } else { self.log_level };
         let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let builder = tracing_subscriber::fmt()
             .with_max_level(level)

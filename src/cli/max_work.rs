@@ -54,7 +54,7 @@ pub(super) fn failure(what: &dyn fmt::Display, error: &ProofError, wrong: Exit) 
         ProofError::Stopped => format!("{what}: the check was not completed within the time limit"),
         error => format!("{what}: {error}"),
     };
-    Failure { exit, message }
+    Failure::new(exit, message)
 }
 
 #[cfg(test)]

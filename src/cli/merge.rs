@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::number;
 use super::progress::{STEPS, progress_bar};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, json_line, note, print};
 use crate::batch::{
     BatchLedgerError, MergedResults, PlanFile, Recounts, ResultFiles, ResultFilesError,
     write_ledger,
@@ -94,8 +94,7 @@ fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
     for unit in differ {
         note(&format!("unit {unit} and its mirror image differ: one of the two counts is wrong"));
     }
-    let failed =
-        |error: &dyn ToString| Failure { exit: Exit::CheckFailed, message: error.to_string() };
+    let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::CheckFailed, error);
     let sound = whole && differ.is_empty();
     let total = if sound { Some(merged.total().map_err(|error| failed(&error))?) } else { None };
     let solutions =
@@ -124,7 +123,7 @@ fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
             conflicts: merged.conflicts.iter().map(|(path, _)| files.shown(path)).collect(),
             ledger: ledger.as_ref().map(|path| path.display().to_string()),
         };
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
     } else if let Some(solutions) = solutions {
         let sentence = published.map(|p| format!(", {}", p.sentence(totals_of(problem.piece()))));
         let mut text = format!("{}: {}\n", plan.title(), counted(solutions, "solution"));
@@ -151,7 +150,7 @@ fn merge(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
         return Err(failed(&"the total differs from the published value, so one of them is wrong"));
     }
     if !merged.gaps.is_empty() {
-        return Err(Failure { exit: Exit::CheckFailed, message: gaps(&merged, units) });
+        return Err(Failure::new(Exit::CheckFailed, gaps(&merged, units)));
     }
     Ok(Exit::Done)
 }
@@ -167,7 +166,7 @@ fn get_results(files: &ResultFiles, signed: bool) -> Result<(), Failure> {
 }
 
 fn unusable(error: ResultFilesError) -> Failure {
-    Failure { exit: Exit::File, message: error.to_string() }
+    Failure::new(Exit::File, error)
 }
 
 /// Returns the missing parts as array indices.
@@ -190,7 +189,7 @@ fn must_have_no_ledger(data: &Path) -> Result<(), Failure> {
     let path = ledger_file(data);
     if path.exists() {
         let message = format!("{} exists; choose another --data", path.display());
-        return Err(Failure { exit: Exit::File, message });
+        return Err(Failure::new(Exit::File, message));
     }
     Ok(())
 }
@@ -202,7 +201,7 @@ fn write(
     recounts: &Recounts,
     data: &Path,
 ) -> Result<PathBuf, Failure> {
-    let failed = |message: String| Failure { exit: Exit::File, message };
+    let failed = |message: String| Failure::new(Exit::File, message);
     must_have_no_ledger(data)?;
     let path = ledger_file(data);
     fs::create_dir_all(data)
@@ -215,9 +214,7 @@ fn write(
         }
         return Err(match error {
             BatchLedgerError::Ledger(error) => error.into(),
-            BatchLedgerError::Unsigned(..) => {
-                Failure { exit: Exit::CheckFailed, message: error.to_string() }
-            }
+            BatchLedgerError::Unsigned(..) => Failure::new(Exit::CheckFailed, error),
             BatchLedgerError::Signature(_) | BatchLedgerError::Result(_) => {
                 failed(error.to_string())
             }
@@ -237,5 +234,5 @@ fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Recou
     let step = |done: usize| bar.set_position(STEPS * done as u64 / some.max(1) as u64);
     let recounts = merged.recount(plan, &chosen, step);
     bar.finish_and_clear();
-    recounts.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })
+    recounts.map_err(|error| Failure::new(Exit::CheckFailed, error))
 }

@@ -76,6 +76,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use serde::Serialize;
 
 pub use exit::{Exit, Failure};
 
@@ -266,8 +267,7 @@ fn report_parse_error(
 ) -> Result<Exit, Failure> {
     match error.kind() {
         _ if is_version_as_json(arguments) => {
-            let json = serde_json::to_string(&version::version()).expect("strings serialise");
-            print(&(json + "\n"))?;
+            print(&json_line(&version::version()))?;
             Ok(Exit::Done)
         }
         _ if is_help(error) => {
@@ -295,9 +295,23 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints a report: as one JSON object if `json`, otherwise as text.
+fn print_report(
+    json: bool,
+    report: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    print(&if json { json_line(report) } else { text() })
+}
+
+/// Returns a report as one JSON object on a line.
+fn json_line(report: &impl Serialize) -> String {
+    serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
+}
+
 /// Returns the failure of a command whose output cannot be written.
 fn cannot_print(error: &io::Error) -> Failure {
-    Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") }
+    Failure::new(Exit::File, format!("the output cannot be written: {error}"))
 }
 
 /// Prints one line on stderr. Errors are ignored: there is no other place to report them.

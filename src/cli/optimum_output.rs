@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use super::answer_text::{AnswerText, is_for_terminal};
 use super::cuts::CutsFound;
-use super::solution_output::{Format, object, refused};
+use super::solution_output::{Format, columns_from_one, object, refused, spaced};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
-use crate::board::{Piece, Placement, Problem};
+use crate::board::{Placement, Problem};
 use crate::render::Drawing;
 use crate::report::counted;
 use crate::solver::{Answer, Verdict};
 
 /// The output of `--json` for one board.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     pub(super) n: usize,
     /// The squares of the placed queens; rows and columns are counted from 1.
@@ -74,26 +74,15 @@ impl Report {
         };
         Self {
             n,
-            placed: Vec::new(),
-            blocked: Vec::new(),
             method,
             solver,
-            solution: answer
-                .found
-                .as_ref()
-                .map(|columns| columns.iter().map(|column| column + 1).collect()),
-            fingerprint: None,
+            solution: answer.found.as_deref().map(columns_from_one),
             proven: doubt.is_none(),
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.lps_solved,
-            cuts: None,
-            norm: None,
-            symmetric: None,
-            optimal_placements: None,
-            solutions: None,
-            certificate: None,
             elapsed_s: elapsed.as_secs_f64(),
+            ..Self::default()
         }
     }
 
@@ -149,8 +138,7 @@ impl Report {
         };
         let mut text = AnswerText::new(title);
         if let Some(fingerprint) = &self.fingerprint {
-            let costs: Vec<String> = fingerprint.iter().map(u64::to_string).collect();
-            text = text.row("fingerprint", costs.join(" "));
+            text = text.row("fingerprint", spaced(fingerprint));
         }
         text = text
             .row("proved", proved)
@@ -194,17 +182,8 @@ impl Report {
                 (exit, format!("{shown}: {doubt}"))
             }
         };
-        Err(Failure { exit, message })
+        Err(Failure::new(exit, message))
     }
-}
-
-/// Returns the placement of an answer after checking it again.
-pub(super) fn placement(
-    n: usize,
-    method: &str,
-    answer: &Answer<Vec<usize>>,
-) -> Result<Option<Placement>, Failure> {
-    completion(&Problem::empty(Piece::Queen, n), method, answer)
 }
 
 /// Returns the completion of a board after checking it again.

@@ -24,6 +24,14 @@ impl<'a> OutputFile<'a> {
         Ok(Self { what, path, file })
     }
 
+    /// Begins the file for `what`, if a flag gives its path.
+    pub(super) fn begin_if_given(
+        what: &'static str,
+        path: Option<&'a Path>,
+    ) -> Result<Option<Self>, Failure> {
+        path.map(|path| Self::begin(what, path)).transpose()
+    }
+
     /// Writes the content and moves the file to its path.
     pub(super) fn finish(self, content: &[u8]) -> Result<(), Failure> {
         self.finish_with(|out| out.write_all(content))
@@ -41,5 +49,5 @@ impl<'a> OutputFile<'a> {
 
 fn cannot_write(what: &str, path: &Path, error: &io::Error) -> Failure {
     let message = format!("the {what} {} cannot be written: {error}", path.display());
-    Failure { exit: Exit::File, message }
+    Failure::new(Exit::File, message)
 }

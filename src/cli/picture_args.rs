@@ -1,5 +1,7 @@
 //! The flags of commands that draw their answer into a file.
 
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -8,9 +10,9 @@ use super::output_file::OutputFile;
 use super::solution_output::draw;
 use super::stream::Stream;
 use crate::board::Placement;
-use crate::render::{Drawing, Picture, PictureFormat, Sheet};
+use crate::render::{Drawing, Picture, PictureFormat};
 
-/// The files of pictures.
+/// The files of pictures or charts.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct PictureArgs {
     /// Draw the board, and write the picture to FILE as SVG.
@@ -39,10 +41,15 @@ impl PictureArgs {
         if self.png.is_some() {
             Picture::fits_png(rows, cols).map_err(Failure::usage)?;
         }
+        self.begin_files("picture")
+    }
+
+    /// Begins the files for `what`, for example "chart".
+    pub(super) fn begin_files(&self, what: &'static str) -> Result<PictureFiles<'_>, Failure> {
         let mut files = Vec::new();
         for (path, format) in [(&self.svg, PictureFormat::Svg), (&self.png, PictureFormat::Png)] {
             if let Some(path) = path {
-                files.push((OutputFile::begin("picture", path)?, format));
+                files.push((OutputFile::begin(what, path)?, format));
             }
         }
         Ok(PictureFiles { files })
@@ -52,16 +59,16 @@ impl PictureArgs {
 impl PictureFiles<'_> {
     /// Draws the picture into all files. Without this call, no file appears.
     pub(super) fn finish(self, picture: &Picture<'_>) -> Result<(), Failure> {
-        for (file, format) in self.files {
-            file.finish_with(|out| picture.write(format, out))?;
-        }
-        Ok(())
+        self.finish_with(|format, out| picture.write(format, out))
     }
 
-    /// Draws several boards of one size into all files.
-    pub(super) fn finish_sheet(self, sheet: &Sheet<'_>) -> Result<(), Failure> {
+    /// Writes all files, each by `write` in its format.
+    pub(super) fn finish_with(
+        self,
+        write: impl Fn(PictureFormat, &mut BufWriter<&File>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         for (file, format) in self.files {
-            file.finish_with(|out| sheet.write(format, out))?;
+            file.finish_with(|out| write(format, out))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::number;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::solver::classical::placements;
 
 /// Count the ways to place n queens on an n × n board, attacking or not: C(n², n).
@@ -18,8 +18,7 @@ pub(super) struct Args {
 }
 
 fn board_size(text: &str) -> Result<u32, String> {
-    let n = number(text, "board size", 0, 100_000)?;
-    u32::try_from(n).map_err(|error| error.to_string())
+    number(text, "board size", 0, 100_000)
 }
 
 /// The output of `--json`.
@@ -30,12 +29,7 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let placements = placements(args.n).to_string();
-    if args.json {
-        let report = Report { n: args.n, placements };
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&(placements + "\n"))?;
-    }
+    let report = Report { n: args.n, placements: placements(args.n).to_string() };
+    print_report(args.json, &report, || format!("{}\n", report.placements))?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::args::{Board, SubproblemsArgs};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::batch::{MOST_PARTS, PlanFile};
 use crate::report::counted;
 
@@ -56,24 +56,21 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::new(planned, args.units);
     plan.write(&args.out)?;
     let (units, parts) = (plan.decomposition().units(), plan.parts().get());
-    let text = if args.json {
-        let report = Report {
-            job: plan.job().hash().to_string(),
-            n: problem.n(),
-            piece: problem.piece().name(),
-            parts,
-            units,
-            plan: args.out.display().to_string(),
-        };
-        serde_json::to_string(&report).expect("numbers and strings serialise")
-    } else {
-        let plan = args.out.display();
+    let report = Report {
+        job: plan.job().hash().to_string(),
+        n: problem.n(),
+        piece: problem.piece().name(),
+        parts,
+        units,
+        plan: args.out.display().to_string(),
+    };
+    print_report(args.json, &report, || {
+        let plan = &report.plan;
         format!(
-            "{plan}: {} in {}, numbered from 0; count a part with nqueens run-unit {plan} --index I --out DIR",
+            "{plan}: {} in {}, numbered from 0; count a part with nqueens run-unit {plan} --index I --out DIR\n",
             counted(units.into(), "unit"),
             counted(parts.into(), "part"),
         )
-    };
-    print(&(text + "\n"))?;
+    })?;
     Ok(Exit::Done)
 }

@@ -17,6 +17,12 @@ pub(super) fn progress_bar() -> ProgressBar {
     ProgressBar::new(STEPS).with_style(style)
 }
 
+/// Creates a spinner with a text; nothing is drawn if `quiet`, or if stderr is no terminal.
+pub(super) fn spinner(template: &str, quiet: bool) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("the template is right");
+    if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) }
+}
+
 /// Shows the progress of a count: its share, its rate and the time left.
 pub(super) fn show(bar: &ProgressBar, progress: &CountProgress) {
     let mut message = format!("{:>7}", percent(progress.fraction, progress.left));
@@ -49,12 +55,7 @@ pub(super) struct Ticker {
 impl Ticker {
     /// Starts the display, which counts tries in `unit`. Nothing is drawn if `quiet`.
     pub(super) fn start(unit: &'static str, quiet: bool) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is right");
-        let bar = if quiet {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new_spinner().with_style(style)
-        };
+        let bar = spinner("{spinner} {msg}", quiet);
         Self { bar, unit, started: Instant::now(), shown: Instant::now() }
     }
 

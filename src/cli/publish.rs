@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::coordinator::Data;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::cluster::coordinator::ledger_file;
 use crate::cluster::ledger::show;
 use crate::cluster::publish::{PublishError, PublishedLog, publish};
@@ -59,12 +59,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
                 args.job,
                 ledger.display()
             );
-            return Err(Failure { exit: Exit::Usage, message });
+            return Err(Failure::usage(message));
         }
         ref several => {
             let message =
                 format!("{} jobs begin with '{}'; give more digits", several.len(), args.job);
-            return Err(Failure { exit: Exit::Usage, message });
+            return Err(Failure::usage(message));
         }
     };
     let PublishedLog { key, checkpoint, new_entries, units, counted: done } =
@@ -78,19 +78,17 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         units,
         counted: done,
     };
-    if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-        return Ok(Exit::Done);
-    }
-    print(&format!(
-        "job {job}: {}, {} of them new\n  units       {} of {} counted\n  folder      {}\n  key         {}\n",
-        counted(report.entries.into(), "entry"),
-        grouped(new_entries.into()),
-        grouped(done.into()),
-        grouped(units.into()),
-        report.folder,
-        report.key,
-    ))?;
+    print_report(args.json, &report, || {
+        format!(
+            "job {job}: {}, {} of them new\n  units       {} of {} counted\n  folder      {}\n  key         {}\n",
+            counted(report.entries.into(), "entry"),
+            grouped(new_entries.into()),
+            grouped(done.into()),
+            grouped(units.into()),
+            report.folder,
+            report.key,
+        )
+    })?;
     Ok(Exit::Done)
 }
 

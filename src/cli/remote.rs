@@ -248,18 +248,18 @@ fn refused(address: &Address, status: &Status) -> Failure {
         }
         _ => reason.to_owned(),
     };
-    Failure { exit, message }
+    Failure::new(exit, message)
 }
 
 impl From<ChannelError> for Failure {
     fn from(error: ChannelError) -> Self {
-        Self { exit: Exit::Coordinator, message: error.to_string() }
+        Self::new(Exit::Coordinator, error)
     }
 }
 
 impl From<CredentialsError> for Failure {
     fn from(error: CredentialsError) -> Self {
-        Self { exit: Exit::File, message: error.to_string() }
+        Self::new(Exit::File, error)
     }
 }
 
@@ -269,7 +269,7 @@ impl From<AddressFileError> for Failure {
             AddressFileError::NotRunning(_) => Exit::Coordinator,
             AddressFileError::Unreadable(..) => Exit::File,
         };
-        Self { exit, message: error.to_string() }
+        Self::new(exit, error)
     }
 }
 
@@ -277,9 +277,11 @@ impl From<AddressFileError> for Failure {
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let no_runtime = |error: io::Error| Failure {
-        exit: Exit::NotAvailable,
-        message: format!("cannot start the threads for the network: {error}"),
+    let no_runtime = |error: io::Error| {
+        Failure::new(
+            Exit::NotAvailable,
+            format!("cannot start the threads for the network: {error}"),
+        )
     };
     let runtime = runtime.map_err(no_runtime)?;
     let outcome = runtime.block_on(work);

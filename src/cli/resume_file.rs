@@ -40,7 +40,7 @@ impl<'a> ResumeFile<'a> {
         let Some(path) = self.path else { return Ok(None) };
         let failure = |error: &dyn std::fmt::Display| {
             let message = format!("cannot resume from {}: {error}", path.display());
-            Failure { exit: Exit::File, message }
+            Failure::new(Exit::File, message)
         };
         let bytes = match atomic_file::read(path, LARGEST_FILE) {
             Ok(bytes) => bytes,
@@ -57,7 +57,7 @@ impl<'a> ResumeFile<'a> {
             ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
                 let message =
                     format!("interrupted while checking {}, which is unchanged", path.display());
-                Failure { exit: Exit::Interrupted, message }
+                Failure::new(Exit::Interrupted, message)
             }
             ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
             error => failure(&error),

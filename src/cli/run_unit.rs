@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::args::{CpuArgs, DeviceArgs};
 use super::interrupt::Interrupt;
 use super::progress::{progress_bar, show};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::batch::{
     PlanFile, PlanFileError, ResultFiles, ResultFilesError, is_whole, result_file, sign,
     signatures_file, unfinished_file,
@@ -89,12 +89,12 @@ const INDEX_OF: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
 
 /// Creates a failure that a retry cannot fix.
 fn permanent(message: impl ToString) -> Failure {
-    Failure { exit: Exit::Permanent, message: message.to_string() }
+    Failure::new(Exit::Permanent, message)
 }
 
 /// Creates a failure that a retry, possibly on another machine, may fix.
 fn try_again(message: impl ToString) -> Failure {
-    Failure { exit: Exit::TryAgain, message: message.to_string() }
+    Failure::new(Exit::TryAgain, message)
 }
 
 fn of_plan(error: PlanFileError) -> Failure {
@@ -118,12 +118,12 @@ fn of_files(error: ResultFilesError) -> Failure {
 
 fn of_count(error: CountError) -> Failure {
     match error {
-        CountError::Stopped { units_done, units } => Failure {
-            exit: Exit::Checkpointed,
-            message: format!(
+        CountError::Stopped { units_done, units } => Failure::new(
+            Exit::Checkpointed,
+            format!(
                 "stopped with {units_done} of {units} units saved; run the same command again to resume"
             ),
-        },
+        ),
         // Another machine may support it.
         CountError::Kernel(KernelError::NotOnThisMachine(_)) => try_again(error),
         CountError::Job(_)
@@ -196,7 +196,7 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
             return Err(permanent(message));
         }
         note(&format!("{} already exists", files.shown(&result)));
-        return print_report(args, &plan, index, None, files);
+        return print_part(args, &plan, index, None, files);
     }
     let signer = args.key.as_deref().map(SigningKey::load_or_create).transpose();
     let signer = signer.map_err(|error| match error {
@@ -279,10 +279,10 @@ fn run_part(args: &Args, files: &ResultFiles) -> Result<Exit, Failure> {
     if let Err(error) = files.remove_unfinished(&plan, index) {
         note(&error.to_string());
     }
-    print_report(args, &plan, index, Some(&outcome), files)
+    print_part(args, &plan, index, Some(&outcome), files)
 }
 
-fn print_report(
+fn print_part(
     args: &Args,
     plan: &PlanFile,
     part: u64,
@@ -294,28 +294,22 @@ fn print_report(
     let units =
         (part..plan.decomposition().units()).step_by(usize::try_from(parts).unwrap_or(usize::MAX));
     let units = units.count() as u64;
-    let text = if args.json {
-        let report = Report {
-            part,
-            parts,
-            units,
-            resumed_units: outcome.map_or(units, |outcome| outcome.resumed_units),
-            kernel: outcome.map(|outcome| outcome.kernel.clone()),
-            devices: outcome.map(|outcome| outcome.devices.clone()).unwrap_or_default(),
-            result: files.shown(&result),
-            signatures: args.key.is_some().then(|| files.shown(&signatures_file(&result))),
-            elapsed_s: outcome.map_or(0.0, |outcome| outcome.elapsed.as_secs_f64()),
-        };
-        serde_json::to_string(&report).expect("numbers and strings serialise")
-    } else {
+    let report = Report {
+        part,
+        parts,
+        units,
+        resumed_units: outcome.map_or(units, |outcome| outcome.resumed_units),
+        kernel: outcome.map(|outcome| outcome.kernel.clone()),
+        devices: outcome.map(|outcome| outcome.devices.clone()).unwrap_or_default(),
+        result: files.shown(&result),
+        signatures: args.key.is_some().then(|| files.shown(&signatures_file(&result))),
+        elapsed_s: outcome.map_or(0.0, |outcome| outcome.elapsed.as_secs_f64()),
+    };
+    print_report(args.json, &report, || {
         let time =
             outcome.map(|outcome| format!(" in {}", duration(outcome.elapsed))).unwrap_or_default();
-        format!(
-            "part {part} of {parts}: {} counted{time}, {}",
-            counted(units.into(), "unit"),
-            files.shown(&result)
-        )
-    };
-    print(&(text + "\n"))?;
+        let units = counted(units.into(), "unit");
+        format!("part {part} of {parts}: {units} counted{time}, {}\n", report.result)
+    })?;
     Ok(Exit::Done)
 }

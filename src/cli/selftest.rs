@@ -39,10 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
-    Err(Failure {
-        exit: Exit::CheckFailed,
-        message: format!("the self-test failed for {}", failed.join(", ")),
-    })
+    Err(Failure::new(Exit::CheckFailed, format!("the self-test failed for {}", failed.join(", "))))
 }
 
 /// Formats a line of the report, and records a failure in `failed`.

@@ -1,6 +1,7 @@
 //! The output of solutions: formats, colours, checks.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -144,12 +145,28 @@ pub(super) fn coloured() -> bool {
 pub(super) fn refused(method: &str, error: &PlacementError) -> Failure {
     let message =
         format!("internal error: {method} returned a wrong solution: {error}; please report this");
-    Failure { exit: Exit::CheckFailed, message }
+    Failure::new(Exit::CheckFailed, message)
+}
+
+/// Returns the failure of a certificate that the checker has rejected, which means a bug.
+pub(super) fn invalid_certificate(why: &dyn fmt::Display) -> Failure {
+    let message = format!("internal error: the certificate is invalid: {why}; please report this");
+    Failure::new(Exit::CheckFailed, message)
 }
 
 /// Returns the column of each row for JSON, counted from 1; null for a row without a piece.
 pub(super) fn from_one(placement: &Placement) -> Vec<Option<usize>> {
     placement.columns().map(|col| col.map(|col| col + 1)).collect()
+}
+
+/// Returns the column of each row for JSON, counted from 1.
+pub(super) fn columns_from_one(columns: &[usize]) -> Vec<usize> {
+    columns.iter().map(|column| column + 1).collect()
+}
+
+/// Returns numbers with spaces between them.
+pub(super) fn spaced(numbers: &[impl ToString]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes `placement` to the stream in the format `drawing`.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::args::{DecidedSquares, number};
+use super::args::{DecidedSquares, first_given, number, reject};
 use super::first::LARGEST;
 use super::ilp;
 use super::interrupt::Interrupt;
@@ -111,14 +111,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let format = args.output.format(problem.piece(), problem.n(), false)?;
     let option = args.ilp_options.given();
     let method = args.method.or(option.map(|_| Method::Ilp));
-    if let (Some(flag), false) = (option, method == Some(Method::Ilp)) {
-        return Err(Failure::usage(format!("{flag} needs --method ilp")));
+    if method != Some(Method::Ilp) {
+        reject(option, "needs --method ilp")?;
     }
-    let is_seeded = method == Some(Method::LocalSearch);
-    if let (Some(flag), false) =
-        (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), is_seeded)
-    {
-        return Err(Failure::usage(format!("{flag} needs --method local-search")));
+    if method != Some(Method::LocalSearch) {
+        let given =
+            first_given([("--seed", args.seed.is_some()), ("--moves", args.moves.is_some())]);
+        reject(given, "needs --method local-search")?;
     }
     let seed = args.seed.unwrap_or(1);
     let moves = args.moves.unwrap_or(classical::Method::USUAL_MOVES);

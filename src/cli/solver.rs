@@ -46,11 +46,10 @@ impl SolverChoice {
             #[cfg(feature = "highs")]
             Name::Highs => Ok(&Highs),
             #[cfg(not(feature = "highs"))]
-            Name::Highs => Err(Failure {
-                exit: super::Exit::NotAvailable,
-                message: "HiGHS is not built in; build with cargo build --release --features highs, or use --solver microlp"
-                    .into(),
-            }),
+            Name::Highs => Err(Failure::new(
+                super::Exit::NotAvailable,
+                "HiGHS is not built in; build with cargo build --release --features highs, or use --solver microlp",
+            )),
         }
     }
 }

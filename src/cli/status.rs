@@ -2,15 +2,11 @@
 
 use std::io::IsTerminal;
 
-use serde::Serialize;
-
 use super::args::job_prefix;
 use super::remote::{Coordinator, Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print_report};
 use crate::cluster::protocol::v1;
-use crate::report::JobReport;
-use crate::report::ProofReport;
-use crate::report::counted;
+use crate::report::StatusReport;
 
 /// Show the progress, rate, checks and workers of the jobs of a coordinator.
 #[derive(Debug, clap::Args)]
@@ -29,63 +25,11 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// The output of `--json`.
-#[derive(Debug, Serialize)]
-struct Report {
-    jobs: Vec<JobReport>,
-    proofs: Vec<ProofReport>,
-    workers: u32,
-    /// The problem of the coordinator, if there is one.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    trouble: String,
-    build: String,
-}
-
-impl Report {
-    fn new(status: v1::StatusResponse) -> Self {
-        let now_ms = status.now_ms;
-        Self {
-            jobs: status.jobs.into_iter().map(|job| JobReport::new(job, now_ms)).collect(),
-            proofs: status
-                .proofs
-                .into_iter()
-                .map(|proof| ProofReport::new(proof, now_ms))
-                .collect(),
-            workers: status.workers,
-            trouble: status.trouble,
-            build: status.build,
-        }
-    }
-
-    fn text(&self, json: bool) -> String {
-        if json {
-            return serde_json::to_string(self).expect("numbers and strings serialise") + "\n";
-        }
-        let mut text = format!(
-            "coordinator (nqueens {}), {}\n",
-            self.build,
-            counted(self.workers.into(), "worker")
-        );
-        if !self.trouble.is_empty() {
-            text += &format!("  problem     {}\n", self.trouble);
-        }
-        self.jobs.iter().for_each(|job| text += &job.text());
-        self.proofs.iter().for_each(|proof| text += &proof.text());
-        text
-    }
-
-    fn is_over(&self) -> bool {
-        let mut proofs = self.proofs.iter().map(|proof| proof.state);
-        self.jobs.iter().all(JobReport::is_over)
-            && proofs.all(|state| matches!(state, "finished" | "cancelled"))
-    }
-
-    /// Returns the exit code, which shows whether the named job is disputed.
-    fn exit(&self, args: &Args) -> Exit {
-        match (&args.job, &self.jobs[..], &self.proofs[..]) {
-            (Some(_), [job], []) if job.is_disputed() => Exit::CheckFailed,
-            _ => Exit::Done,
-        }
+/// Returns the exit code, which shows whether the named job is disputed.
+fn exit(report: &StatusReport, args: &Args) -> Exit {
+    match (&args.job, &report.jobs[..], &report.proofs[..]) {
+        (Some(_), [job], []) if job.is_disputed() => Exit::CheckFailed,
+        _ => Exit::Done,
     }
 }
 
@@ -97,9 +41,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             return watch(&coordinator, request, args).await;
         }
         let status = coordinator.call(coordinator.link.operations().status(request)).await?;
-        let report = Report::new(status);
-        print(&report.text(args.json))?;
-        Ok(report.exit(args))
+        let report = StatusReport::new(status);
+        print_report(args.json, &report, || report.text())?;
+        Ok(exit(&report, args))
     })
 }
 
@@ -114,15 +58,14 @@ async fn watch(
         let next = stream.message().await;
         let Some(status) = coordinator.call(async { next.map(tonic::Response::new) }).await? else {
             let message = "the coordinator has stopped".to_owned();
-            return Err(Failure { exit: Exit::Coordinator, message });
+            return Err(Failure::new(Exit::Coordinator, message));
         };
-        let report = Report::new(status);
-        let text = report.text(args.json);
+        let report = StatusReport::new(status);
         // The whole screen is cleared, since lines may wrap.
         let wipe = if redraws { "\x1b[2J\x1b[H" } else { "" };
-        print(&(wipe.to_owned() + &text))?;
+        print_report(args.json, &report, || wipe.to_owned() + &report.text())?;
         if report.is_over() {
-            return Ok(report.exit(args));
+            return Ok(exit(&report, args));
         }
     }
 }

@@ -8,12 +8,12 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{Board, OrAuto, or_auto};
+use super::args::{Board, OrAuto, number, or_auto};
 use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::output_file::OutputFile;
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::board::{Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::decomposition::Subproblems;
@@ -88,10 +88,7 @@ struct ProofArgs {
 }
 
 fn first_size(text: &str) -> Result<u32, String> {
-    let n = text.parse().ok().filter(|&n| n as usize <= first::LARGEST);
-    n.ok_or_else(|| {
-        format!("invalid board size '{text}'; use a whole number from 0 to {}", first::LARGEST)
-    })
+    number(text, "board size", 0, first::LARGEST)
 }
 
 /// Count all solutions, or all completions of a board, on the workers.
@@ -150,8 +147,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     // A file that cannot be written is an error before the search, not after it.
-    let begin = |path| OutputFile::begin("certificate", path);
-    let file = args.certificate.as_deref().map(begin).transpose()?;
+    let file = OutputFile::begin_if_given("certificate", args.certificate.as_deref())?;
     let coordinator = args.remote.connect().await?;
     let request = v1::SubmitProofRequest { what: Some(asked), priority: args.priority };
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
@@ -165,15 +161,14 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     let report = wait_for_proof(&coordinator, &job).await?;
     if report.state == "cancelled" {
         let message = format!("job {job} was cancelled");
-        return Err(Failure { exit: Exit::Coordinator, message });
+        return Err(Failure::new(Exit::Coordinator, message));
     }
     if let Some(file) = file {
         let certificate = fetch(&coordinator, &job).await?;
         check(&certificate, asked, &report, &mut args.max_work.meter())?;
         file.finish(&certificate)?;
     }
-    let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
-    print(&if args.json { object() } else { report.text() })?;
+    print_report(args.json, &report, || report.text())?;
     Ok(if report.solution.is_some() { Exit::Done } else { Exit::NoSolution })
 }
 
@@ -187,7 +182,7 @@ fn check(
     let wrong = |why: &dyn std::fmt::Display| {
         let message =
             format!("the coordinator's certificate does not prove what it reports: {why}");
-        Failure { exit: Exit::CheckFailed, message }
+        Failure::new(Exit::CheckFailed, message)
     };
     let proved = proof::check_within(certificate, meter).map_err(|error| {
         if error.is_undecided() {
@@ -228,7 +223,7 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
             Some(chunk) if (certificate.len() + chunk.bytes.len()) as u64 > LARGEST_FILE => {
                 let message =
                     format!("the coordinator's certificate has more than {LARGEST_FILE} bytes");
-                return Err(Failure { exit: Exit::Coordinator, message });
+                return Err(Failure::new(Exit::Coordinator, message));
             }
             Some(chunk) => certificate.extend_from_slice(&chunk.bytes),
             None => return Ok(certificate),
@@ -299,16 +294,12 @@ async fn note_long(coordinator: &Coordinator, problem: &Problem, units: v1::Subp
 /// Prints that the job is submitted.
 fn print_submitted(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
     let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
-    let text = if json {
-        let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
-        let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
-        serde_json::to_string(&submitted).expect("strings serialise")
-    } else if known {
-        format!("job {job} was submitted before and is {state}")
-    } else {
-        format!("job {job} submitted; nqueens status {} shows its progress", &job[..8])
-    };
-    print(&(text + "\n"))?;
+    let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
+    let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
+    print_report(json, &submitted, || match known {
+        true => format!("job {job} was submitted before and is {state}\n"),
+        false => format!("job {job} submitted; nqueens status {} shows its progress\n", &job[..8]),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -332,8 +323,7 @@ pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
 
 /// Prints the report of a job that has ended, and returns the exit code.
 pub(super) fn print_final(report: &JobReport, json: bool) -> Result<Exit, Failure> {
-    let object = || serde_json::to_string(report).expect("numbers and strings serialise") + "\n";
-    print(&if json { object() } else { report.text() })?;
+    print_report(json, report, || report.text())?;
     finish(report)
 }
 
@@ -341,12 +331,12 @@ pub(super) fn print_final(report: &JobReport, json: bool) -> Result<Exit, Failur
 pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
     if report.state == "cancelled" {
         let message = format!("job {} was cancelled", report.job);
-        return Err(Failure { exit: Exit::Coordinator, message });
+        return Err(Failure::new(Exit::Coordinator, message));
     }
     if report.is_disputed() {
         let dispute = report.dispute.as_deref().unwrap_or_default();
         let message = format!("job {} is disputed: {dispute}", report.job);
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        return Err(Failure::new(Exit::CheckFailed, message));
     }
     if report.published == Some(Published::Differs) {
         return Ok(Exit::CheckFailed);
@@ -383,9 +373,8 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
     follow(coordinator, job, &bar, |status| {
         let now_ms = status.now_ms;
         let proof = status.proofs.into_iter().next()?;
-        let over = matches!(proof.state(), v1::JobState::Finished | v1::JobState::Cancelled);
         let report = ProofReport::new(proof, now_ms);
-        if over {
+        if report.is_over() {
             return Some(report);
         }
         print_new_notes(&bar, &mut printed, report.notes.iter());

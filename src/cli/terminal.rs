@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::interrupt::Interrupt;
+use super::progress::spinner;
 use super::solver_log::SolverLog;
 use crate::report::{counted, rounded};
 use crate::solver::{LogEntry, Progress, ProgressSink};
@@ -33,15 +34,8 @@ pub(super) struct Terminal {
 impl Terminal {
     /// Starts the clock of a run.
     pub(super) fn new(levels: &'static str, limit: Option<Duration>, quiet: bool) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
-            .expect("the template is right");
-        let bar = if quiet {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new_spinner().with_style(style)
-        };
         Self {
-            bar,
+            bar: spinner("{spinner} {msg}  {elapsed}", quiet),
             levels,
             place: None,
             interrupt: Interrupt::listen(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::args::parse_duration;
 use super::coordinator::Data;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print, print_report};
 use crate::cluster::auth::{
     AuthorityError, CertificateEntry, Name, Owner, Role, SessionEntry, TokenEntry, TokenId,
 };
@@ -153,21 +153,16 @@ fn create(args: &CreateArgs) -> Result<Exit, Failure> {
     let life_ms = args.expires.as_secs() * 1000;
     let owner = args.owner.as_ref();
     let token = authority.create_token_for(owner, args.role, args.uses, life_ms, now_ms())?;
-    // Only the token, for use in scripts.
-    let text = if args.json {
-        let created = Created {
-            token: token.to_string(),
-            id: token.id().to_string(),
-            role: args.role,
-            owner: Owner::of(owner, token.id()).into(),
-            uses: args.uses.get(),
-            expires_in_s: args.expires.as_secs(),
-        };
-        serde_json::to_string(&created).expect("numbers and strings serialise")
-    } else {
-        token.to_string()
+    let created = Created {
+        token: token.to_string(),
+        id: token.id().to_string(),
+        role: args.role,
+        owner: Owner::of(owner, token.id()).into(),
+        uses: args.uses.get(),
+        expires_in_s: args.expires.as_secs(),
     };
-    print(&(text + "\n"))?;
+    // The text is only the token, for use in scripts.
+    print_report(args.json, &created, || format!("{token}\n"))?;
     Ok(Exit::Done)
 }
 
@@ -209,7 +204,7 @@ fn list(args: &ListArgs) -> Result<Exit, Failure> {
             certificates: certificates.collect(),
             sessions: sessions.collect(),
         };
-        print(&(serde_json::to_string(&listed).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&listed))?;
     } else {
         print(&text(&tokens, &certificates, &sessions, now_ms))?;
     }

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::solution_output::{object, refused};
+use super::args::square_from_one;
+use super::solution_output::{object, refused, spaced};
 use super::stream::Stream;
 use super::{Exit, Failure};
 use crate::board::{Placement, Problem, Square};
@@ -129,10 +130,6 @@ impl Level {
     }
 }
 
-fn spaced(numbers: &[usize]) -> String {
-    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
-}
-
 /// Prints every step of backtracking on a small board, or the number of steps in each row, until
 /// `limit` solutions are found.
 pub(super) fn backtracking(
@@ -252,15 +249,16 @@ impl Trace<'_> {
 
 /// Returns a step for JSON, `pieces` being the board after it.
 fn line(step: u64, what: Step, pieces: &[Square]) -> StepLine {
-    let from_one = |square: Square| [square.row + 1, square.col + 1];
     let board = pieces.iter().map(|piece| piece.col + 1).collect();
     let (action, row, column, attacked_by, removed) = match what {
         Step::Place(square) => ("place", square.row, Some(square.col), None, None),
         Step::Conflict(square, other) => {
-            ("conflict", square.row, Some(square.col), other.map(from_one), None)
+            ("conflict", square.row, Some(square.col), other.map(square_from_one), None)
         }
         Step::Solution => ("solution", pieces.len().saturating_sub(1), None, None, None),
-        Step::Backtrack { row, removed } => ("backtrack", row, None, None, removed.map(from_one)),
+        Step::Backtrack { row, removed } => {
+            ("backtrack", row, None, None, removed.map(square_from_one))
+        }
     };
     let column = column.map(|column| column + 1);
     StepLine { step, action, row: row + 1, column, attacked_by, removed, board }

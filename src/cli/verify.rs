@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let exit = check.end();
     if interrupt.is_raised() {
         let message = format!("interrupted after {} solutions", grouped(checked.into()));
-        return Err(Failure { exit: Exit::Interrupted, message });
+        return Err(Failure::new(Exit::Interrupted, message));
     }
     exit
 }
@@ -243,7 +243,7 @@ impl<'a> Check<'a> {
                 let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
                 let one = format!("the solution is not valid{hint}");
                 let message = if self.number == 1 { one } else { summary };
-                Err(Failure { exit: Exit::CheckFailed, message })
+                Err(Failure::new(Exit::CheckFailed, message))
             }
         }
     }

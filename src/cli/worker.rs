@@ -9,7 +9,7 @@ use super::args::parse_duration;
 use super::args::{CpuArgs, DeviceArgs};
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print_report};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
 use crate::cluster::worker::{self, Rest, Summary, WorkerOptions, WorkingHours};
@@ -144,19 +144,17 @@ fn print_summary(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
             were(undelivered, "result")
         ));
     }
-    if args.json {
-        let elapsed_s = elapsed.as_secs_f64();
-        let report = Report { units, recounts, queries: proved, elapsed_s, dropped, undelivered };
-        print(&(serde_json::to_string(&report).expect("numbers serialise") + "\n"))?;
-    } else {
+    let elapsed_s = elapsed.as_secs_f64();
+    let report = Report { units, recounts, queries: proved, elapsed_s, dropped, undelivered };
+    print_report(args.json, &report, || {
         let (units, recounts) =
             (counted(units.into(), "unit"), counted(recounts.into(), "recount"));
         let queries = match proved {
             0 => String::new(),
             proved => format!(", {}", counted(proved.into(), "query")),
         };
-        print(&format!("{units} and {recounts}{queries} in {}\n", duration(elapsed)))?;
-    }
+        format!("{units} and {recounts}{queries} in {}\n", duration(elapsed))
+    })?;
     Ok(Exit::Done)
 }
 

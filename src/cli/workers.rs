@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::remote::{Remote, block_on};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::cluster::auth::Name;
 use crate::cluster::coordinator::now_ms;
 use crate::cluster::protocol::v1;
@@ -133,12 +133,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let mut text = String::new();
         for worker in answer.workers {
             let report = Report::new(worker, now_ms);
-            text += &if args.json {
-                serde_json::to_string(&report).expect("numbers and strings serialise")
-            } else {
-                report.line()
-            };
-            text.push('\n');
+            text += &if args.json { json_line(&report) } else { report.line() + "\n" };
         }
         if text.is_empty() && !args.json {
             text = "no workers yet; start one with nqueens worker --join HOST:PORT\n".to_owned();

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::line::joined;
 use crate::board::{Piece, Placement};
 
 /// Light and dark squares with dark pieces, in the colour codes of 256-colour terminals.
@@ -16,30 +17,29 @@ pub(super) fn unicode(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let sign = if placement.piece() == Piece::Rook { '♜' } else { '♛' };
+    if !coloured {
+        return rows(placement, [sign, '·'], out);
+    }
     for (row, piece) in placement.columns().enumerate() {
         for col in 0..placement.n() {
-            let here = piece == Some(col);
-            if coloured {
-                let colour = if (row + col) % 2 == 0 { LIGHT } else { DARK };
-                write!(out, "{colour}{} ", if here { sign } else { ' ' })?;
-            } else {
-                let before = if col == 0 { "" } else { " " };
-                write!(out, "{before}{}", if here { sign } else { '·' })?;
-            }
+            let colour = if (row + col) % 2 == 0 { LIGHT } else { DARK };
+            write!(out, "{colour}{} ", if piece == Some(col) { sign } else { ' ' })?;
         }
-        writeln!(out, "{}", if coloured { PLAIN } else { "" })?;
+        writeln!(out, "{PLAIN}")?;
     }
     Ok(())
 }
 
 /// Draws `X` and `0`.
 pub(super) fn ascii(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
+    rows(placement, ['X', '0'], out)
+}
+
+/// Draws the signs of pieces and of empty squares.
+fn rows(placement: &Placement, [sign, empty]: [char; 2], out: &mut impl Write) -> io::Result<()> {
     for piece in placement.columns() {
-        for col in 0..placement.n() {
-            let before = if col == 0 { "" } else { " " };
-            write!(out, "{before}{}", if piece == Some(col) { 'X' } else { '0' })?;
-        }
-        writeln!(out)?;
+        let square = |col| if piece == Some(col) { sign } else { empty };
+        joined(out, " ", (0..placement.n()).map(square))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::board::{Piece, Placement};
 
 /// Writes `words`, separated by `between`, and a line feed.
-fn joined(
+pub(super) fn joined(
     out: &mut impl Write,
     between: &str,
     words: impl Iterator<Item = impl std::fmt::Display>,

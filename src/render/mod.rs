@@ -202,13 +202,7 @@ impl FromStr for Drawing {
 
 /// Returns a number of pieces in words: "8 queens".
 fn counted(count: usize, piece: Piece) -> String {
-    let name = match piece {
-        Piece::Queen => "queen",
-        Piece::Rook => "rook",
-        Piece::Superqueen => "superqueen",
-        Piece::Toroidal => "toroidal queen",
-    };
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+    format!("{count} {}{}", piece.noun(), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

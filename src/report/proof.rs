@@ -82,6 +82,11 @@ struct Share {
 }
 
 impl ProofReport {
+    /// Returns whether the proof is finished or cancelled.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, "finished" | "cancelled")
+    }
+
     /// Creates the report of a proof from the coordinator's answer at `now_ms`, in ms since 1970.
     pub fn new(status: v1::ProofStatus, now_ms: u64) -> Self {
         let state = status.state();

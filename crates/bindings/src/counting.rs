@@ -11,7 +11,7 @@ use nqueens::engine::{
     Estimate, MAX_ANNEALING_SIZE, estimate_by_annealing,
 };
 use nqueens::kernel::symmetric::{Classes, classes};
-use nqueens::oeis::{self, Sequence, lookup, totals_of};
+use nqueens::oeis::{self, Sequence, totals_of};
 
 use crate::failure::{Failure, FailureClass};
 use crate::observer::{Observer, Progress, Throttle, run_beside};
@@ -151,11 +151,6 @@ pub fn sequence(text: &str) -> Result<Sequence, Failure> {
         "'{text}' is not a known sequence; choose a piece or one of {}",
         known.join(", ")
     )))
-}
-
-/// Returns the published value of a sequence at n, if one is known here.
-pub fn published(sequence: Sequence, n: usize) -> Option<u128> {
-    lookup(sequence, n)
 }
 
 #[cfg(test)]

@@ -21,13 +21,10 @@ mod proving;
 mod request;
 mod solving;
 
-pub use counting::{
-    EstimateRequest, Estimated, count, count_classes, estimate, published, sequence,
-};
+pub use counting::{EstimateRequest, Estimated, count, count_classes, estimate, sequence};
 pub use failure::{Failure, FailureClass};
+pub use nqueens::oeis::lookup as published;
 pub use observer::{Observer, Progress, Unobserved};
 pub use proving::{Proof, beautiful, check, first};
-pub use request::{Squares, board, count_options, largest_size, norm, piece, size, threads};
-pub use solving::{
-    Fingerprint, ListMethod, SolveMethod, SolveOptions, fingerprint, list, placement, solve, svg,
-};
+pub use request::{LARGEST_SIZE, Squares, board, count_options, norm, piece, size, threads};
+pub use solving::{Fingerprint, Method, SolveOptions, fingerprint, list, placement, solve, svg};

@@ -70,7 +70,7 @@ pub fn first(
     if !finished || !problem.is_empty() {
         return proved(problem, answer, None, &throttle);
     }
-    let certificate = within(&mut throttle, |meter| {
+    let certificate = within(&mut throttle, None, |meter| {
         let threads = cores(threads);
         proof::first::certificate_within(n, columns.as_deref(), &refutations, threads, meter)
     });
@@ -100,7 +100,7 @@ pub fn beautiful(
     let Exact { mut answer, certificate, .. } = most_beautiful_exactly(query, &mut throttle);
     let mut checked = None;
     if let Some(certificate) = certificate {
-        match within(&mut throttle, |meter| proof::check_within(&certificate, meter)) {
+        match within(&mut throttle, None, |meter| proof::check_within(&certificate, meter)) {
             Ok(statement) if statement.solution == answer.found => checked = Some(certificate),
             Ok(_) => return Err(invalid(&"it proves a different solution")),
             Err(ProofError::Stopped) => {
@@ -141,15 +141,8 @@ fn proved(
     Ok(Proof { solution, certificate, nodes, programs: lps_solved, elapsed })
 }
 
-/// Runs a check that the throttle can stop.
+/// Runs a check that the throttle can stop, within a number of steps; `None` for no limit.
 fn within<T>(
-    throttle: &mut Throttle<'_>,
-    check: impl FnOnce(&mut Meter<'_>) -> Result<T, ProofError>,
-) -> Result<T, ProofError> {
-    within_steps(throttle, None, check)
-}
-
-fn within_steps<T>(
     throttle: &mut Throttle<'_>,
     steps: Option<u64>,
     check: impl FnOnce(&mut Meter<'_>) -> Result<T, ProofError>,
@@ -169,8 +162,7 @@ pub fn check(
     observer: &mut dyn Observer,
 ) -> Result<ProvedStatement, Failure> {
     let mut throttle = Throttle::new(observer, None);
-    let checked =
-        within_steps(&mut throttle, steps, |meter| proof::check_within(certificate, meter));
+    let checked = within(&mut throttle, steps, |meter| proof::check_within(certificate, meter));
     checked.map_err(|error| Failure::of_check(&error))
 }
 

@@ -74,10 +74,8 @@ pub fn size(text: &str, largest: usize) -> Result<usize, Failure> {
     })
 }
 
-/// Returns the largest size of the boards of any request: those of `solve`.
-pub const fn largest_size() -> usize {
-    10_000_000
-}
+/// The largest size of the boards of any request: those of `solve`.
+pub const LARGEST_SIZE: usize = 10_000_000;
 
 /// Checks a number of threads, given as a text.
 ///

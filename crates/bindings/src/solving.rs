@@ -1,44 +1,74 @@
 //! One solution, all solutions, fingerprints and pictures.
 
 use std::ops::ControlFlow;
-use std::str::FromStr;
 use std::time::Duration;
 
 use nqueens::board::{Norm, Piece, Placement, Problem};
 use nqueens::render::{Look, Picture, PictureFormat};
-use nqueens::solver::classical::{AnswerSink, Ending, Method};
+use nqueens::solver::classical::{self, AnswerSink, Ending};
 use nqueens::solver::{DefaultMethods, FirstAttempt, cp};
 use nqueens::symmetry::{Group, Orbit};
 
 use crate::failure::{Failure, FailureClass};
 use crate::observer::{FirstSolution, Observer, Progress, Throttle};
 
-/// A method that finds one solution.
+/// A method that finds one solution or all solutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SolveMethod {
-    /// A method of the literature; the seed and the moves of local search are in the options.
-    Classical(Method),
+pub enum Method {
+    /// A method of the literature; the seed of local search is in the options.
+    Classical(classical::Method),
     /// Constraint programming.
     Cp,
 }
 
-impl FromStr for SolveMethod {
-    type Err = Failure;
+impl Method {
+    /// Returns the method of [`solve`] with a name.
+    ///
+    /// # Errors
+    /// No such method has this name.
+    pub fn for_solving(name: &str) -> Result<Self, Failure> {
+        use classical::Method::{Backtracking, Formula, LocalSearch};
+        let moves = classical::Method::USUAL_MOVES;
+        Self::named(name, [Formula, Backtracking, LocalSearch { seed: 1, moves }])
+    }
 
-    fn from_str(name: &str) -> Result<Self, Failure> {
-        let local_search = Method::LocalSearch { seed: 1, moves: Method::USUAL_MOVES };
-        let methods = [Method::Formula, Method::Backtracking, local_search];
-        if name == "cp" {
+    /// Returns the method of [`list`] with a name.
+    ///
+    /// # Errors
+    /// No such method has this name.
+    pub fn for_listing(name: &str) -> Result<Self, Failure> {
+        use classical::Method::{Backtracking, BruteForce, Columns};
+        Self::named(name, [Backtracking, Columns, BruteForce])
+    }
+
+    /// Returns the method with a name: one of these, or constraint programming.
+    fn named(name: &str, methods: [classical::Method; 3]) -> Result<Self, Failure> {
+        if name == Self::Cp.name() {
             return Ok(Self::Cp);
         }
-        methods.into_iter().find(|method| method.name() == name).map(Self::Classical).ok_or_else(
-            || {
-                let message = format!(
-                    "'{name}' is not a method; choose formula, backtracking, local-search or cp"
-                );
-                Failure::usage(message)
-            },
-        )
+        let found = methods.into_iter().find(|method| method.name() == name);
+        found.map(Self::Classical).ok_or_else(|| {
+            let names = methods.map(classical::Method::name).join(", ");
+            Failure::usage(format!("'{name}' is not a method; choose {names} or cp"))
+        })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Classical(method) => method.name(),
+            Self::Cp => "cp",
+        }
+    }
+
+    /// Checks that the method can be used for a board.
+    ///
+    /// # Errors
+    /// The method cannot be used.
+    pub fn suits(self, problem: &Problem) -> Result<(), Failure> {
+        match self {
+            Self::Classical(method) => method.suits(problem).map_err(Failure::usage),
+            Self::Cp => suits_cp(problem),
+        }
     }
 }
 
@@ -46,7 +76,7 @@ impl FromStr for SolveMethod {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SolveOptions {
     /// The method; `None` for those that the command line chooses.
-    pub method: Option<SolveMethod>,
+    pub method: Option<Method>,
     /// The seed of local search; `None` for 1.
     pub seed: Option<u64>,
     /// The time limit.
@@ -64,15 +94,15 @@ pub fn solve(
 ) -> Result<Placement, Failure> {
     let throttle = &mut Throttle::new(observer, options.time_limit);
     let found = match (options.method, options.seed) {
-        (Some(SolveMethod::Classical(Method::LocalSearch { moves, .. })), seed) => {
-            let method = Method::LocalSearch { seed: seed.unwrap_or(1), moves };
-            classical(problem, method, u64::MAX, throttle)?
+        (Some(Method::Classical(classical::Method::LocalSearch { moves, .. })), seed) => {
+            let method = classical::Method::LocalSearch { seed: seed.unwrap_or(1), moves };
+            by_classical(problem, method, u64::MAX, throttle)?
         }
         (_, Some(_)) => return Err(Failure::usage("a seed needs the method local-search")),
-        (Some(SolveMethod::Classical(method)), None) => {
-            classical(problem, method, u64::MAX, throttle)?
+        (Some(Method::Classical(method)), None) => {
+            by_classical(problem, method, u64::MAX, throttle)?
         }
-        (Some(SolveMethod::Cp), None) => by_cp(problem, throttle)?,
+        (Some(Method::Cp), None) => by_cp(problem, throttle)?,
         (None, None) => by_default(problem, throttle)?,
     };
     match found {
@@ -111,14 +141,14 @@ fn by_default(problem: &Problem, throttle: &mut Throttle<'_>) -> Result<Found, F
     let DefaultMethods { first, then_cp } = DefaultMethods::of(problem);
     let found = match first {
         FirstAttempt::Cp => return by_cp(problem, throttle),
-        FirstAttempt::Classical(method, most) => classical(problem, method, most, throttle)?,
+        FirstAttempt::Classical(method, most) => by_classical(problem, method, most, throttle)?,
     };
     if matches!(found, Found::GaveUp) && then_cp { by_cp(problem, throttle) } else { Ok(found) }
 }
 
-fn classical(
+fn by_classical(
     problem: &Problem,
-    method: Method,
+    method: classical::Method,
     most: u64,
     throttle: &mut Throttle<'_>,
 ) -> Result<Found, Failure> {
@@ -166,47 +196,6 @@ pub(crate) fn checked(
     placement.map_err(|error| Failure::refused(method, &error))
 }
 
-/// A method that finds all solutions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListMethod {
-    /// A method of the literature.
-    Classical(Method),
-    /// Constraint programming.
-    Cp,
-}
-
-impl FromStr for ListMethod {
-    type Err = Failure;
-
-    fn from_str(name: &str) -> Result<Self, Failure> {
-        let methods = [Method::Backtracking, Method::Columns, Method::BruteForce];
-        if name == "cp" {
-            return Ok(Self::Cp);
-        }
-        methods.into_iter().find(|method| method.name() == name).map(Self::Classical).ok_or_else(
-            || {
-                let message = format!(
-                    "'{name}' is not a method; choose backtracking, columns, brute-force or cp"
-                );
-                Failure::usage(message)
-            },
-        )
-    }
-}
-
-impl ListMethod {
-    /// Checks that the method can be used for a board.
-    ///
-    /// # Errors
-    /// The method cannot be used.
-    pub fn suits(self, problem: &Problem) -> Result<(), Failure> {
-        match self {
-            Self::Classical(method) => method.suits(problem).map_err(Failure::usage),
-            Self::Cp => suits_cp(problem),
-        }
-    }
-}
-
 /// Passes the solutions of a board to `answer` one by one, until it breaks. With `fundamental`,
 /// only the lexicographically smallest solution of each orbit is passed. Returns whether these were
 /// all solutions.
@@ -215,24 +204,21 @@ impl ListMethod {
 /// The method does not suit the board, or the observer ended the run.
 pub fn list(
     problem: &Problem,
-    (method, fundamental): (ListMethod, bool),
+    (method, fundamental): (Method, bool),
     observer: &mut dyn Observer,
     answer: &mut dyn FnMut(&Placement) -> ControlFlow<()>,
 ) -> Result<bool, Failure> {
     method.suits(problem)?;
     let orbits = fundamental.then(|| Group::of(problem));
     let throttle = Throttle::new(observer, None);
-    let name = match method {
-        ListMethod::Classical(method) => method.name(),
-        ListMethod::Cp => "cp",
-    };
+    let name = method.name();
     let mut listing = Listing { problem, name, orbits, answer, throttle, refused: None };
     let is_complete = match method {
-        ListMethod::Classical(method) => {
+        Method::Classical(method) => {
             let outcome = method.run(problem, &mut listing).map_err(Failure::usage)?;
             outcome.ending == Ending::Exhausted
         }
-        ListMethod::Cp => {
+        Method::Cp => {
             let mut search = cp::Search::new(problem, cp::Branching::FirstRow);
             loop {
                 match search.next(&mut listing.throttle) {
@@ -340,7 +326,7 @@ mod tests {
     #[test]
     fn every_method_finds_a_solution_and_that_there_is_none() {
         for name in ["formula", "backtracking", "local-search", "cp"] {
-            let method = Some(name.parse().expect("a method"));
+            let method = Some(Method::for_solving(name).expect("a method"));
             let options = SolveOptions { method, ..SolveOptions::default() };
             let found = solve(&queens(10), &options, &mut Unobserved).expect(name);
             assert!(found.is_solution() && found.n() == 10, "{name}");
@@ -356,11 +342,8 @@ mod tests {
     #[test]
     fn a_time_limit_of_zero_proves_nothing() {
         let problem = Problem::new(Piece::Queen, 40, vec![], vec![Square::new(0, 0)]);
-        let options = SolveOptions {
-            time_limit: Some(Duration::ZERO),
-            method: Some(SolveMethod::Cp),
-            seed: None,
-        };
+        let options =
+            SolveOptions { time_limit: Some(Duration::ZERO), method: Some(Method::Cp), seed: None };
         let problem = problem.expect("on the board");
         // Whether the method looks at the clock before it has a solution is its own affair.
         if let Err(failure) = solve(&problem, &options, &mut Unobserved) {
@@ -373,7 +356,7 @@ mod tests {
         let mut lists = Vec::new();
         for name in ["backtracking", "columns", "brute-force", "cp"] {
             let mut found = Vec::new();
-            let method = name.parse().expect("a method");
+            let method = Method::for_listing(name).expect("a method");
             let all = list(&queens(6), (method, false), &mut Unobserved, &mut |placement| {
                 found.push(placement.columns().flatten().collect::<Vec<_>>());
                 ControlFlow::Continue(())
@@ -388,7 +371,7 @@ mod tests {
     #[test]
     fn fundamental_solutions_are_listed_once() {
         let mut found = 0;
-        let method = (ListMethod::Cp, true);
+        let method = (Method::Cp, true);
         let all = list(&queens(8), method, &mut Unobserved, &mut |_| {
             found += 1;
             if found < 12 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

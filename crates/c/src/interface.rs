@@ -12,9 +12,7 @@ use std::time::Duration;
 use std::{ptr, slice};
 
 use nqueens::proof::MOST_WORK;
-use nqueens_bindings::{
-    self as bindings, Failure, FailureClass, ListMethod, SolveOptions, Squares,
-};
+use nqueens_bindings::{self as bindings, Failure, FailureClass, Method, SolveOptions, Squares};
 
 use crate::types::{
     Board, Callback, CountResult, Error, Number, Options, Proof, SolutionCallback, Square, Status,
@@ -62,6 +60,30 @@ unsafe fn write<T>(pointer: *mut T, value: T, name: &str) -> Result<(), Failure>
     // SAFETY: The caller guarantees that it may be written.
     unsafe { pointer.write(value) };
     Ok(())
+}
+
+/// Writes a new object through a required pointer to a pointer.
+///
+/// # Safety
+/// `pointer` is null or may be written.
+unsafe fn write_new<T>(pointer: *mut *mut T, object: T, name: &str) -> Result<(), Failure> {
+    if pointer.is_null() {
+        return Err(is_null(name));
+    }
+    // SAFETY: The caller guarantees that it may be written.
+    unsafe { pointer.write(Box::into_raw(Box::new(object))) };
+    Ok(())
+}
+
+/// Frees an object that a function of this interface has created; does nothing for null.
+///
+/// # Safety
+/// `object` is null, or was created by [`write_new`] or [`guard`] and not freed.
+unsafe fn free<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: It was created by `Box::into_raw`, and the caller guarantees the rest.
+        drop(unsafe { Box::from_raw(object) });
+    }
 }
 
 /// Returns the elements of an array, which may be null if it is empty.
@@ -143,10 +165,8 @@ pub unsafe extern "C" fn nqueens_error_message(error: *const Error) -> *const c_
 /// `error` is NULL or an error that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nqueens_error_free(error: *mut Error) {
-    if !error.is_null() {
-        // SAFETY: It was created by `Box::into_raw`, and the caller guarantees the rest.
-        drop(unsafe { Box::from_raw(error) });
-    }
+    // SAFETY: The caller guarantees it.
+    unsafe { free(error) }
 }
 
 /// Creates a board of size `n`, for the piece queen (NULL means that), rook, superqueen or toroidal.
@@ -177,15 +197,12 @@ pub unsafe extern "C" fn nqueens_board_new(
                 array(blocked, blocked_length, "blocked")?,
             )
         };
-        let n = bindings::size(&n.to_string(), bindings::largest_size())?;
+        let n = bindings::size(&n.to_string(), bindings::LARGEST_SIZE)?;
         let (placed, blocked) = (numbers(placed), numbers(blocked));
         let (placed, blocked) = (Squares::Numbers(&placed), Squares::Numbers(&blocked));
         let problem = bindings::board(bindings::piece(piece)?, n, &placed, &blocked)?;
-        if board.is_null() {
-            return Err(is_null("board"));
-        }
         // SAFETY: The caller guarantees that it may be written.
-        unsafe { write(board, Box::into_raw(Box::new(Board { problem })), "board") }
+        unsafe { write_new(board, Board { problem }, "board") }
     };
     // SAFETY: The caller guarantees that the error may be written.
     unsafe { guard(error, body) }
@@ -197,10 +214,8 @@ pub unsafe extern "C" fn nqueens_board_new(
 /// `board` is NULL or a board that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nqueens_board_free(board: *mut Board) {
-    if !board.is_null() {
-        // SAFETY: It was created by `Box::into_raw`, and the caller guarantees the rest.
-        drop(unsafe { Box::from_raw(board) });
-    }
+    // SAFETY: The caller guarantees it.
+    unsafe { free(board) }
 }
 
 /// Counts the solutions of a board up to n = 32, or the completions of its decided squares. The
@@ -281,7 +296,7 @@ pub unsafe extern "C" fn nqueens_solutions(
         let (board, mut run) = unsafe { (required(board, "board")?, options(run)?) };
         let solution = solution.ok_or_else(|| is_null("solution"))?;
         let (mut columns, mut passed) = (Vec::new(), 0);
-        let method: ListMethod = "backtracking".parse()?;
+        let method = Method::for_listing("backtracking")?;
         let listed =
             bindings::list(&board.problem, (method, false), &mut run.callback, &mut |placement| {
                 columns.clear();
@@ -366,9 +381,8 @@ unsafe fn write_proof(proof: *mut *mut Proof, found: bindings::Proof) -> Result<
         None => "proved without a certificate".to_owned(),
     };
     let columns = found.solution.map(|found| found.columns().flatten().collect());
-    let object = Box::new(Proof::new(columns, found.certificate, &text));
     // SAFETY: The caller guarantees that it may be written.
-    unsafe { write(proof, Box::into_raw(object), "proof") }
+    unsafe { write_new(proof, Proof::new(columns, found.certificate, &text), "proof") }
 }
 
 /// Checks a certificate of `nqueens first` or `nqueens beautiful`, and returns what it proves. Its
@@ -391,13 +405,9 @@ pub unsafe extern "C" fn nqueens_check(
             unsafe { (array(certificate, length, "certificate")?, options(run)?) };
         let steps = if steps == 0 { MOST_WORK } else { steps };
         let statement = bindings::check(bytes, Some(steps), &mut run.callback)?;
-        if proof.is_null() {
-            return Err(is_null("proof"));
-        }
         let text = statement.to_string();
-        let object = Box::new(Proof::new(statement.solution, None, &text));
         // SAFETY: The caller guarantees that it may be written.
-        unsafe { write(proof, Box::into_raw(object), "proof") }
+        unsafe { write_new(proof, Proof::new(statement.solution, None, &text), "proof") }
     };
     // SAFETY: The caller guarantees that the error may be written.
     unsafe { guard(error, body) }
@@ -454,10 +464,8 @@ pub unsafe extern "C" fn nqueens_proof_text(proof: *const Proof) -> *const c_cha
 /// `proof` is NULL or a proof that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nqueens_proof_free(proof: *mut Proof) {
-    if !proof.is_null() {
-        // SAFETY: It was created by `Box::into_raw`, and the caller guarantees the rest.
-        drop(unsafe { Box::from_raw(proof) });
-    }
+    // SAFETY: The caller guarantees it.
+    unsafe { free(proof) }
 }
 
 /// Returns the published value of a sequence at n: an OEIS number, for example A000170, or a piece.

@@ -14,7 +14,7 @@ const LARGEST: usize = 10;
 
 /// Keeps all solutions.
 #[derive(Default)]
-struct All(Vec<Vec<usize>>);
+pub(crate) struct All(pub(crate) Vec<Vec<usize>>);
 
 impl AnswerSink for All {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {

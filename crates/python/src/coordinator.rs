@@ -8,10 +8,9 @@ use std::time::Duration;
 use nqueens::cluster::auth::{Credentials, Name, Token};
 use nqueens::cluster::coordinator::{AddressFile, AddressFileError, operator_folder};
 use nqueens::cluster::protocol::{Address, Channel, ConnectError, EnrolError, Security, enrol, v1};
-use nqueens::report::{JobReport, ProofReport};
+use nqueens::report::StatusReport;
 use nqueens_bindings::{Failure, FailureClass, Observer, Progress};
 use pyo3::prelude::*;
-use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::errors::raise;
@@ -66,32 +65,16 @@ impl CoordinatorClient {
     }
 
     /// Returns the status of one job, given by the first digits of its hash, or of all jobs, as
-    /// JSON.
+    /// the JSON of `nqueens status --json`.
     fn status(&self, py: Python<'_>, job: &str) -> PyResult<String> {
         let request = v1::StatusRequest { job: job.to_owned() };
         let mut operations = self.channel.operations();
         let call = async move { operations.status(request).await };
         let answer = Watcher::new(None).run(py, |observer| run(&self.runtime, observer, call))?;
         let status = answer.map_err(|status| raise(py, refused(&self.address, &status)))?;
-        Ok(json(status.into_inner()))
+        let report = StatusReport::new(status.into_inner());
+        Ok(serde_json::to_string(&report).expect("numbers and strings serialise"))
     }
-}
-
-/// Returns the status with the fields of `nqueens status --json`.
-fn json(status: v1::StatusResponse) -> String {
-    let now_ms = status.now_ms;
-    let jobs = status.jobs.into_iter().map(|job| JobReport::new(job, now_ms));
-    let proofs = status.proofs.into_iter().map(|proof| ProofReport::new(proof, now_ms));
-    let mut object = json!({
-        "jobs": jobs.collect::<Vec<_>>(),
-        "proofs": proofs.collect::<Vec<_>>(),
-        "workers": status.workers,
-        "build": status.build,
-    });
-    if !status.trouble.is_empty() {
-        object["trouble"] = status.trouble.into();
-    }
-    object.to_string()
 }
 
 /// Runs a future to completion, unless the observer ends the run.

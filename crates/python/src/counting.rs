@@ -97,7 +97,7 @@ pub(crate) fn estimate(
 pub(crate) fn known(py: Python<'_>, sequence: &str, n: &str) -> PyResult<Option<u128>> {
     let value = || {
         let sequence = bindings::sequence(sequence)?;
-        let n = bindings::size(n, bindings::largest_size())?;
+        let n = bindings::size(n, bindings::LARGEST_SIZE)?;
         Ok(bindings::published(sequence, n))
     };
     value().map_err(|failure| raise(py, failure))

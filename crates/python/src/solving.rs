@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nqueens::board::Placement;
-use nqueens_bindings::{self as bindings, Failure, Fingerprint, SolveOptions};
+use nqueens_bindings::{self as bindings, Failure, Fingerprint, Method, SolveOptions};
 use pyo3::prelude::*;
 
 use crate::Board;
@@ -35,7 +35,8 @@ pub(crate) fn solve(
     seed: Option<u64>,
     time_limit_s: Option<f64>,
 ) -> PyResult<Vec<usize>> {
-    let method = method.map(str::parse).transpose().map_err(|failure| raise(py, failure))?;
+    let method = method.map(Method::for_solving).transpose();
+    let method = method.map_err(|failure| raise(py, failure))?;
     let options = SolveOptions { method, seed, time_limit: time_limit(py, time_limit_s)? };
     let problem = &board.get().problem;
     let found =

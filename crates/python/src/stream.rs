@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nqueens::board::{Placement, Problem};
-use nqueens_bindings::{self as bindings, Failure, FailureClass, ListMethod, Observer, Progress};
+use nqueens_bindings::{self as bindings, Failure, FailureClass, Method, Observer, Progress};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -58,7 +58,7 @@ impl SolutionStream {
         limit: Option<usize>,
     ) -> PyResult<Self> {
         let problem = board.get().problem.clone();
-        let method: ListMethod = method.parse().map_err(|failure| raise(py, failure))?;
+        let method = Method::for_listing(method).map_err(|failure| raise(py, failure))?;
         method.suits(&problem).map_err(|failure| raise(py, failure))?;
         let n = problem.n();
         let item_bytes = match n {
@@ -233,7 +233,7 @@ impl Observer for Reader<'_, '_> {
 /// Sends the solutions, and an empty chunk at the end of the list.
 fn produce(
     problem: &Problem,
-    method: (ListMethod, bool),
+    method: (Method, bool),
     item_bytes: usize,
     is_gone: Arc<AtomicBool>,
     sender: &SyncSender<Result<Chunk, Failure>>,

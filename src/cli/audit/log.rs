@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Args, Wrong, failure, recount_with_progress};
+use super::{Args, Wrong, failure, recount_with_progress, wrong_unit};
 use crate::audit::confidence::{CONFIDENCE, Sample, is_one_of, wrong_units_at_most};
 use crate::audit::log::read::{OpenLog, ReadLog};
 use crate::audit::log::recount::{WrongCount, recount_unit};
@@ -16,7 +16,7 @@ use crate::audit::recount::recount_sample;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output_file::OutputFile;
 use crate::cli::progress::{STEPS, progress_bar};
-use crate::cli::{Exit, Failure, atomic_file, print};
+use crate::cli::{Exit, Failure, atomic_file, json_line, print};
 use crate::cluster::campaign::JobState;
 use crate::oeis::totals_of;
 use crate::report::{Published, count_title, counted, duration, grouped};
@@ -99,8 +99,7 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
     let ended = |error| ended(args, &error);
     let log = OpenLog::open(source, args.key.as_ref()).map_err(ended)?;
     if let Some(unit) = args.unit {
-        let file = args.save_proof.as_deref().map(|path| OutputFile::begin("unit proof", path));
-        let file = file.transpose()?;
+        let file = OutputFile::begin_if_given("unit proof", args.save_proof.as_deref())?;
         let proof = UnitProof::from_log(&log, source, unit).map_err(ended)?;
         let outcome = check_unit(args, &proof, began)?;
         if let Some(file) = file {
@@ -109,11 +108,10 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
         return Ok(outcome);
     }
     let previous = args.previous.as_deref().map(|path| previous(args, &log, path)).transpose()?;
-    let file = args.save_checkpoint.as_deref().map(|path| OutputFile::begin("checkpoint", path));
-    let file = file.transpose()?;
+    let file = OutputFile::begin_if_given("checkpoint", args.save_checkpoint.as_deref())?;
     let Some(read) = read(&log, previous).map_err(ended)? else {
         let message = "interrupted while the log was read".to_owned();
-        return Err(Failure { exit: Exit::Interrupted, message });
+        return Err(Failure::new(Exit::Interrupted, message));
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let state = &read.state;
@@ -128,15 +126,14 @@ pub(super) fn run(args: &Args, source: &LogSource) -> Result<Exit, Failure> {
     let (recounted, wrong) = recount(args, state, &sample.into_chosen())?;
     let report = Report::new(&log, &read, (seed, offered, recounted), wrong.as_ref(), began);
     if args.json {
-        print(&json(&report))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         let sequence = totals_of(state.job().problem().piece());
         let published = report.published.map(|published| published.sentence(sequence));
         print(&text(args, &report, published.as_deref()))?;
     }
     if let Some((unit, wrong)) = &wrong {
-        let reason = format!("unit {unit} is wrong: {wrong}");
-        return Err(failure(&args.source, Exit::CheckFailed, &reason));
+        return Err(wrong_unit(args, *unit, wrong));
     }
     if report.published == Some(Published::Differs) {
         let reason = "the total differs from the published value";
@@ -182,14 +179,10 @@ fn recount(
     recount_with_progress(args, sample.len(), |threads, progress| {
         let check = |unit, stated: &u128| recount_unit(&image, unit, *stated);
         let outcome = recount_sample(sample, threads, check, progress);
-        let cannot = |message| Failure { exit: Exit::NotAvailable, message };
+        let cannot = |message| Failure::new(Exit::NotAvailable, message);
         let outcome = outcome.map_err(cannot)?;
         Ok::<_, Failure>((outcome.recounted, outcome.wrong))
     })
-}
-
-fn json(report: &impl Serialize) -> String {
-    serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
 }
 
 impl Report {
@@ -357,7 +350,7 @@ fn check_unit(args: &Args, proof: &UnitProof, began: Instant) -> Result<Exit, Fa
         elapsed_s: began.elapsed().as_secs_f64(),
     };
     if args.json {
-        print(&json(&report))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         let mut text = format!("{name}: unit {unit} is right\n");
         let mut add = |name, value: &dyn Display| text += &line(name, value);
@@ -376,10 +369,7 @@ fn check_unit(args: &Args, proof: &UnitProof, began: Instant) -> Result<Exit, Fa
         print(&text)?;
     }
     match wrong {
-        Some((unit, wrong)) => {
-            let reason = format!("unit {unit} is wrong: {wrong}");
-            Err(failure(&args.source, Exit::CheckFailed, &reason))
-        }
+        Some((unit, wrong)) => Err(wrong_unit(args, unit, &wrong)),
         None => Ok(Exit::Done),
     }
 }

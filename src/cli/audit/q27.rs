@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Args, Wrong, recount_with_progress};
+use super::{Args, Wrong, failure, recount_with_progress, wrong_unit};
 use crate::audit::confidence::{CONFIDENCE, wrong_units_at_most};
 use crate::audit::q27::recount::recount;
 use crate::audit::q27::{Database, DatabaseError, WrongUnit};
 use crate::board::Piece;
-use crate::cli::{Exit, Failure, print};
+use crate::cli::{Exit, Failure, json_line, print};
 use crate::oeis::totals_of;
 use crate::report::{Published, counted, duration, grouped};
 
@@ -47,11 +47,7 @@ impl From<&WrongUnit> for Wrong {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let began = Instant::now();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let path = args.source.display();
-    let file = |error: &dyn ToString| Failure {
-        exit: Exit::File,
-        message: format!("{path}: {}", error.to_string()),
-    };
+    let file = |error: &dyn ToString| failure(&args.source, Exit::File, error);
     let source = File::open(&args.source).map_err(|error| file(&error))?;
     let database = Database::read(
         BufReader::with_capacity(1 << 20, source),
@@ -61,7 +57,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     );
     let database = match database {
         Ok(database) => database,
-        Err(DatabaseError::Wrong(wrong)) => return Err(failure(args, &wrong)),
+        Err(DatabaseError::Wrong(wrong)) => {
+            return Err(wrong_unit(args, wrong.unit, &wrong.reason));
+        }
         Err(error) => return Err(file(&error)),
     };
     if database.counted == 0 {
@@ -92,23 +90,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         elapsed_s: began.elapsed().as_secs_f64(),
     };
     if args.json {
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+        print(&json_line(&report))?;
     } else if wrong.is_none() {
         print(&text(args, &database, &report, began))?;
     }
     if let Some(wrong) = &wrong {
-        return Err(failure(args, wrong));
+        return Err(wrong_unit(args, wrong.unit, &wrong.reason));
     }
     if report.published == Some(Published::Differs) {
-        let message = format!("{path}: the sum differs from the published value");
-        return Err(Failure { exit: Exit::CheckFailed, message });
+        let reason = "the sum differs from the published value";
+        return Err(failure(&args.source, Exit::CheckFailed, &reason));
     }
     Ok(Exit::Done)
-}
-
-fn failure(args: &Args, wrong: &WrongUnit) -> Failure {
-    let (path, WrongUnit { unit, reason }) = (args.source.display(), wrong);
-    Failure { exit: Exit::CheckFailed, message: format!("{path}: unit {unit} is wrong: {reason}") }
 }
 
 /// Returns the bound of the error of the sum, if no unit is wrong by more than the largest one.

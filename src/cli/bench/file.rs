@@ -88,9 +88,7 @@ impl Machine {
             devices: devices.iter().filter_map(adapter).collect(),
         }
     }
-}
 
-impl Machine {
     /// Returns the lines of a chart: the processor, each adapter, and the program with the date.
     pub(super) fn lines(&self) -> Vec<String> {
         let cores = counted(self.cores as u128, "core");
@@ -126,9 +124,7 @@ impl ContestantResult {
             published: Published::compare(Sequence::Total, measured.n, measured.solutions()),
         }
     }
-}
 
-impl ContestantResult {
     /// Returns the solutions per second; their spread is that of the times.
     pub(super) fn rates(&self) -> Spread {
         let rate = |s: f64| self.solutions_per_s * self.elapsed_s.median / s.max(f64::MIN_POSITIVE);
@@ -147,7 +143,7 @@ impl BenchFile {
         /// A file has some kilobytes.
         const LARGEST_FILE: u64 = 1 << 20;
         let shown = path.display();
-        let refuse = |message: String| Failure { exit: Exit::File, message };
+        let refuse = |message: String| Failure::new(Exit::File, message);
         let text = atomic_file::read_text(path, LARGEST_FILE).map_err(|error| {
             refuse(format!("the benchmark file {shown} cannot be read: {error}"))
         })?;

@@ -38,9 +38,8 @@ pub(super) fn open(words: &[String]) -> Result<Reader<Box<dyn BufRead>>, Failure
         return Ok(typed(text));
     }
     let path = Path::new(&text);
-    let cannot_read = |error: &dyn std::fmt::Display| Failure {
-        exit: Exit::File,
-        message: format!("{text} cannot be read: {error}"),
+    let cannot_read = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::File, format!("{text} cannot be read: {error}"))
     };
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(cannot_read(&"it is a directory, not a file")),

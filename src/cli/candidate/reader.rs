@@ -106,12 +106,11 @@ impl<R: BufRead> Reader<R> {
                 String::from_utf8(bytes).map(Some).map_err(|_| self.wrong("it is not UTF-8 text"))
             }
             Err(error) if error.kind() == ErrorKind::IsADirectory => {
-                Err(Failure { exit: Exit::File, message: "the input is a directory".into() })
+                Err(Failure::new(Exit::File, "the input is a directory"))
             }
-            Err(error) => Err(Failure {
-                exit: Exit::File,
-                message: format!("the input cannot be read: {error}"),
-            }),
+            Err(error) => {
+                Err(Failure::new(Exit::File, format!("the input cannot be read: {error}")))
+            }
         }
     }
 

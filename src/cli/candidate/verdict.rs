@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Candidate;
 use crate::board::{Piece, Placement, PlacementError, Problem, Square};
+use crate::cli::args::square_from_one;
 use crate::report::plural;
 
 /// The number of rows and of columns that a message names.
@@ -84,10 +85,7 @@ impl Verdict {
 
     /// Returns the verdict in words, on one line.
     pub(crate) fn words(&self) -> String {
-        let piece = match self.piece {
-            Piece::Toroidal => "toroidal queen",
-            piece => piece.name(),
-        };
+        let piece = self.piece.noun();
         let pieces = plural(self.n as u128, piece);
         if self.solution().is_some() {
             return format!("valid: {} {pieces}, no two attack each other", self.n);
@@ -106,7 +104,7 @@ impl Verdict {
     /// Returns the verdict for JSON.
     pub(crate) fn report(&self) -> Report {
         let attack = match self.error {
-            Some(PlacementError::Attack(a, b)) => Some([a, b].map(|s| [s.row + 1, s.col + 1])),
+            Some(PlacementError::Attack(a, b)) => Some([a, b].map(square_from_one)),
             _ => None,
         };
         Report {

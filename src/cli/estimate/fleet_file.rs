@@ -104,9 +104,11 @@ impl FleetFile {
     pub(super) fn read(path: &Path, n: usize) -> Result<Self, Failure> {
         /// The maximum size of a file, in bytes.
         const LARGEST_FILE: u64 = 1 << 20;
-        let refuse = |why: String| Failure {
-            exit: Exit::File,
-            message: plain(&format!("invalid fleet file {}: {why}", path.display())),
+        let refuse = |why: String| {
+            Failure::new(
+                Exit::File,
+                plain(&format!("invalid fleet file {}: {why}", path.display())),
+            )
         };
         let text = atomic_file::read_text(path, LARGEST_FILE);
         let text = text.map_err(|error| refuse(error.to_string()))?;

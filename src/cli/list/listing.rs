@@ -137,15 +137,20 @@ impl<'a> Listing<'a> {
 
     /// Returns the title of the picture: "8 queens: 92 solutions, 12 fundamental".
     pub(super) fn sheet_title(&self) -> String {
-        let mut title =
-            format!("{}: {}", board_name(self.problem), counted(self.found.into(), "solution"));
-        if self.orbits.is_some() {
-            title += &format!(", {} fundamental", grouped(self.listed as u128));
-        }
+        let found = counted(self.found.into(), "solution");
+        let mut title = format!("{}: {found}{}", board_name(self.problem), self.fundamental());
         if self.listed > self.drawn.len() {
             title += &format!(", the first {}", self.drawn.len());
         }
         title
+    }
+
+    /// Returns the number of fundamental solutions in words, if only these are listed.
+    fn fundamental(&self) -> String {
+        match self.orbits {
+            Some(_) => format!(", {} fundamental", grouped(self.listed as u128)),
+            None => String::new(),
+        }
     }
 
     /// Returns the lines about the list for a terminal.
@@ -159,10 +164,7 @@ impl<'a> Listing<'a> {
             (None, true) => "these are all solutions".to_owned(),
             (None, false) => "these are solutions; there may be more".to_owned(),
         };
-        let fundamental = match self.orbits {
-            Some(_) => format!(", {} fundamental", grouped(self.listed as u128)),
-            None => String::new(),
-        };
+        let fundamental = self.fundamental();
         let tried = grouped(run.tried.into());
         let next = match self.orbits {
             Some(_) => "--draw draws the boards, --svg FILE writes a picture of them",
@@ -202,14 +204,10 @@ impl<'a> Listing<'a> {
         if text {
             let _ = self.text(run).write_alone(&mut self.stream);
         }
+        let fundamental = self.fundamental();
         let read_to_the_end = self.stream.finish()?;
-        let listed = if self.orbits.is_some() {
-            format!(", {} fundamental", grouped(self.listed as u128))
-        } else {
-            String::new()
-        };
         let summary = format!(
-            "{}: {} {} tried, {} valid{listed}, {}",
+            "{}: {} {} tried, {} valid{fundamental}, {}",
             run.method,
             grouped(run.tried.into()),
             run.unit,
@@ -218,7 +216,7 @@ impl<'a> Listing<'a> {
         );
         if !run.complete && self.interrupt.is_raised() {
             let message = format!("interrupted; {summary}");
-            return Err(Failure { exit: Exit::Interrupted, message });
+            return Err(Failure::new(Exit::Interrupted, message));
         }
         if text {
             return Ok(match run.complete {
@@ -229,11 +227,11 @@ impl<'a> Listing<'a> {
         }
         if let Some(unproven) = &run.unproven {
             let message = format!("the list may not be complete: {unproven}; {summary}");
-            return Err(Failure { exit: Exit::Unproven, message });
+            return Err(Failure::new(Exit::Unproven, message));
         }
         if run.complete && self.found == 0 {
             let message = format!("no solution exists{}; {summary}", conflict_reason(self.problem));
-            return Err(Failure { exit: Exit::NoSolution, message });
+            return Err(Failure::new(Exit::NoSolution, message));
         }
         if !self.quiet && read_to_the_end {
             note(&if run.complete {

@@ -110,10 +110,8 @@ impl Computation {
             Self::Total(piece) => vec![total(piece, n, threads, terminal)?],
             Self::Fundamental(piece) => {
                 let total = total(piece, n, threads, terminal)?;
-                let classes = classes(piece, n, total).map_err(|error| Failure {
-                    exit: Exit::CheckFailed,
-                    message: error.to_string(),
-                })?;
+                let classes = classes(piece, n, total)
+                    .map_err(|error| Failure::new(Exit::CheckFailed, error))?;
                 vec![classes.fundamental]
             }
             Self::HalfTurn => vec![point_symmetric(Piece::Queen, n).into()],
@@ -320,7 +318,7 @@ fn greedy(n: usize) -> Result<Vec<u128>, Failure> {
             let message = format!(
                 "internal error: the greedy queen on {queen} is attacked; please report this"
             );
-            return Err(Failure { exit: Exit::CheckFailed, message });
+            return Err(Failure::new(Exit::CheckFailed, message));
         }
         columns.push(queen.col as u128 + 1);
     }

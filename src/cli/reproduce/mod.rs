@@ -18,7 +18,7 @@ use super::args::ThreadsArg;
 use super::bench::aligned;
 use super::interrupt::Interrupt;
 use super::terminal::Terminal;
-use super::{Exit, Failure, note, print};
+use super::{Exit, Failure, note, print, print_report};
 use crate::report::{counted, grouped, predicted};
 use crate::solver::ProgressSink as _;
 
@@ -87,21 +87,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let began = Instant::now();
     let (done, abort) = compare(args, tables)?;
     let (made, outcome) = (count_rows(&done), Outcome::of(&done));
-    if args.json {
-        let report = Report {
-            source: source.name(),
-            publication: source.publication(),
-            quick: args.quick,
-            complete: made == comparisons,
-            comparisons: made,
-            equal: outcome.equal,
-            elapsed_s: began.elapsed().as_secs_f64(),
-            tables: done,
-        };
-        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
-    } else {
-        print(&format!("{} of {} equal\n", outcome.equal, counted(made as u128, "value")))?;
-    }
+    let report = Report {
+        source: source.name(),
+        publication: source.publication(),
+        quick: args.quick,
+        complete: made == comparisons,
+        comparisons: made,
+        equal: outcome.equal,
+        elapsed_s: began.elapsed().as_secs_f64(),
+        tables: done,
+    };
+    print_report(args.json, &report, || {
+        format!("{} of {} equal\n", outcome.equal, counted(made as u128, "value"))
+    })?;
     outcome.exit(abort, comparisons)
 }
 
@@ -113,18 +111,15 @@ fn list(json: bool) -> Result<Exit, Failure> {
         comparisons: count(&source.tables(false)),
         quick_comparisons: count(&source.tables(true)),
     };
-    let sources: Vec<Listed> = Source::ALL.into_iter().map(listed).collect();
-    if json {
-        let list = List { sources };
-        print(&(serde_json::to_string(&list).expect("numbers and strings serialise") + "\n"))?;
-        return Ok(Exit::Done);
-    }
-    let mut rows = vec![["source", "values", "--quick", "publication"].map(str::to_owned)];
-    rows.extend(sources.iter().map(|of| {
-        let [all, quick] = [of.comparisons, of.quick_comparisons].map(|n| grouped(n as u128));
-        [of.source.to_owned(), all, quick, of.publication.to_owned()]
-    }));
-    print(&(aligned(&rows).join("\n") + "\n"))?;
+    let list = List { sources: Source::ALL.into_iter().map(listed).collect() };
+    print_report(json, &list, || {
+        let mut rows = vec![["source", "values", "--quick", "publication"].map(str::to_owned)];
+        rows.extend(list.sources.iter().map(|of| {
+            let [all, quick] = [of.comparisons, of.quick_comparisons].map(|n| grouped(n as u128));
+            [of.source.to_owned(), all, quick, of.publication.to_owned()]
+        }));
+        aligned(&rows).join("\n") + "\n"
+    })?;
     Ok(Exit::Done)
 }
 
@@ -216,7 +211,7 @@ impl Outcome {
     fn exit(self, abort: Option<Abort>, comparisons: usize) -> Result<Exit, Failure> {
         let Self { equal, differ, unproven } = self;
         let made = equal + differ + unproven;
-        let fail = |exit, message| Err(Failure { exit, message });
+        let fail = |exit, message| Err(Failure::new(exit, message));
         match abort {
             Some(Abort::Failed(failure)) => Err(failure),
             _ if differ > 0 => fail(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::cli::solution_output::spaced;
 use crate::report::{duration, grouped};
 
 /// A published or a computed value: one number, or the terms of a row of a table.
@@ -13,7 +14,7 @@ pub(super) struct Values(pub(super) Vec<u128>);
 impl Values {
     /// Returns the value as text: decimal digits, with a space between two terms.
     fn full(&self) -> String {
-        self.0.iter().map(u128::to_string).collect::<Vec<_>>().join(" ")
+        spaced(&self.0)
     }
 
     /// Returns the value for the table: the first and the last terms of a long list.
@@ -25,8 +26,7 @@ impl Values {
             [number] => grouped(*number),
             terms if terms.len() <= MOST => self.full(),
             terms => {
-                let of = |terms: &[u128]| Self(terms.to_vec()).full();
-                format!("{} … {}", of(&terms[..FIRST]), of(&terms[terms.len() - LAST..]))
+                format!("{} … {}", spaced(&terms[..FIRST]), spaced(&terms[terms.len() - LAST..]))
             }
         }
     }

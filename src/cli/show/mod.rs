@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use sections::{Attacks, Cliques, Costs, Matrix};
 
-use super::args::DecidedSquares;
+use super::args::{DecidedSquares, from_one};
 use super::candidate::{self, Candidate, Verdict};
 use super::picture_args::PictureArgs;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, json_line, print};
 use crate::board::{Norm, Piece, Problem};
 use crate::render::{Look, MAX_ATTACKS, Picture};
 
@@ -104,9 +104,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let cliques = args.cliques.then(|| Cliques::of(piece, &found));
     let matrix = args.matrix.then(|| Matrix::of(piece, &found));
     print(&if args.json {
-        let squares = found.squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
+        let squares = from_one(&found.squares);
         let report = Report { verdict: verdict.report(), squares, attacks, costs, cliques, matrix };
-        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+        json_line(&report)
     } else {
         let sections = [
             Some(sections::board(&problem, &found) + &verdict.words() + "\n"),

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::board::{Norm, Piece, Problem, Square};
+use crate::cli::args::{from_one, square_from_one};
 use crate::cli::candidate::Candidate;
+use crate::cli::solution_output::spaced;
 use crate::render::{attackers, attacking_pairs};
 use crate::solver::ilp::cuts::CliqueFamily;
 use crate::solver::ilp::model::{Relation, Row};
@@ -53,10 +55,6 @@ fn grid(n: usize, cell: impl Fn(Square) -> String) -> String {
     text
 }
 
-const fn from_one(square: Square) -> [usize; 2] {
-    [square.row + 1, square.col + 1]
-}
-
 /// The squares in words, or a hyphen if there are none.
 fn listed(squares: &[[usize; 2]]) -> String {
     let words: Vec<String> = squares.iter().map(|[row, col]| format!("{row},{col}")).collect();
@@ -83,7 +81,7 @@ impl Attacks {
             found.squares.iter().filter(|square| attackers[square.row][square.col] == 0).count();
         Self {
             attackers,
-            pairs: pairs.into_iter().map(|(a, b)| [from_one(a), from_one(b)]).collect(),
+            pairs: pairs.into_iter().map(|(a, b)| [a, b].map(square_from_one)).collect(),
             free: unattacked - peaceful,
         }
     }
@@ -167,8 +165,7 @@ impl Costs {
         for Ring { cost, squares, pieces } in &self.rings {
             let _ = writeln!(text, "{cost:>8}  {squares:>8}  {pieces:>8}");
         }
-        let words: Vec<String> = self.fingerprint.iter().map(u64::to_string).collect();
-        let _ = writeln!(text, "fingerprint: {}", words.join(" "));
+        let _ = writeln!(text, "fingerprint: {}", spaced(&self.fingerprint));
         text += "a solution is most beautiful if its fingerprint is lexicographically smallest\n";
         text
     }
@@ -224,12 +221,12 @@ impl Cliques {
         let line = |row: Row| {
             let squares: Vec<Square> =
                 row.terms.iter().map(|&(index, _)| Square::new(index / n, index % n)).collect();
-            let pieces = squares.iter().copied().filter(holds).map(from_one).collect();
+            let pieces = squares.iter().copied().filter(holds).map(square_from_one).collect();
             Line {
                 name: row.name,
                 relation: sign(row.relation),
                 bound: row.bound,
-                squares: squares.into_iter().map(from_one).collect(),
+                squares: from_one(&squares),
                 pieces,
             }
         };
@@ -249,7 +246,7 @@ impl Cliques {
                 of_family.with_piece += usize::from(pieces > 0);
                 of_family.violated += usize::from(pieces > 1);
                 if pieces > 1 && of_family.first_violated.len() < MOST_LISTED {
-                    of_family.first_violated.push(clique.into_iter().map(from_one).collect());
+                    of_family.first_violated.push(from_one(&clique));
                 }
             }
             of_family

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::{Args, Found, LARGEST, Run, conflict_reason, fits};
 use crate::board::{Placement, Problem};
 use crate::cli::answer_text::{AnswerText, board_name, is_for_terminal};
-use crate::cli::args::noun;
 use crate::cli::ilp::CutsReport;
 use crate::cli::picture_args::{PictureFiles, draw_answer};
 use crate::cli::solution_output::{Format, from_one, object};
@@ -84,7 +83,7 @@ pub(super) fn show(
             Ok(exit)
         }
         _ if text.is_some() => Ok(exit),
-        _ => Err(Failure { exit, message }),
+        _ => Err(Failure::new(exit, message)),
     }
 }
 
@@ -118,7 +117,7 @@ fn best_found(problem: &Problem, best: &Placement) -> String {
     format!(
         "best found: {} of {}",
         grouped(best.pieces() as u128),
-        counted(problem.n() as u128, noun(problem.piece()))
+        counted(problem.n() as u128, problem.piece().noun())
     )
 }
 
@@ -141,7 +140,7 @@ fn work(run: &Run) -> Option<String> {
 
 /// Returns the result for a terminal.
 fn answer_text(run: &Run, problem: &Problem, best: Option<&Placement>, args: &Args) -> AnswerText {
-    let attack = format!("no two {}s attack each other", noun(problem.piece()));
+    let attack = format!("no two {}s attack each other", problem.piece().noun());
     let proved = match &run.found {
         Found::Solution(_) => format!("it is a solution: {attack}"),
         Found::None => format!("no solution exists{}", conflict_reason(problem)),

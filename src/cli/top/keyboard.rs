@@ -76,7 +76,7 @@ impl Drop for RawTerminal {
 }
 
 fn cannot_use(error: &io::Error) -> Failure {
-    Failure { exit: Exit::NotAvailable, message: format!("the terminal cannot be used: {error}") }
+    Failure::new(Exit::NotAvailable, format!("the terminal cannot be used: {error}"))
 }
 
 /// Converts an event of the terminal.

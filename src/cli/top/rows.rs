@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::protocol::v1;
-use crate::report::JobReport;
-use crate::report::ProofReport;
-use crate::report::{counted, grouped, percent, predicted, rounded};
+use crate::report::{JobReport, ProofReport, counted, grouped, percent, predicted, rounded};
 
 /// A row of the table of jobs: a count or a proof.
 #[derive(Clone, Debug, PartialEq)]

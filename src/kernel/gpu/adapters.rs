@@ -1,6 +1,8 @@
 //! The adapters of this machine: Vulkan, Metal and DX12. The OpenGL backend is excluded (it hung on
 //! a barrier).
 
+use serde::Serialize;
+
 use super::backend::{Backend, Shape};
 #[cfg(feature = "gpu")]
 use super::device::WgpuDevice;
@@ -8,7 +10,8 @@ use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
 
 /// The type of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AdapterKind {
     /// A graphics card.
     Discrete,
@@ -52,7 +55,7 @@ impl AdapterKind {
 }
 
 /// The description of an adapter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AdapterInfo {
     /// A stable identifier: backend, vendor and device in hexadecimal, and a number if there are
     /// several of the same.
@@ -62,14 +65,17 @@ pub struct AdapterInfo {
     /// vulkan, metal or dx12.
     pub backend: String,
     /// The vendor ID.
+    #[serde(skip)]
     pub vendor: u32,
     /// The device ID.
+    #[serde(skip)]
     pub device: u32,
     /// The type of device.
     pub kind: AdapterKind,
     /// The driver and its version.
     pub driver: String,
     /// The position on the PCI bus, such as 0000:01:00.0; empty if the driver does not report it.
+    #[serde(skip)]
     pub pci_bus_id: String,
     /// The maximum size of a storage buffer, in bytes.
     pub most_buffer_bytes: u64,

@@ -1,25 +1,11 @@
 use nqueens_proof::board::{Piece, Square};
 use nqueens_solver::Unobserved;
-use nqueens_solver::classical::{self, AnswerSink};
+use nqueens_solver::classical;
 use nqueens_solver::cp;
 
 use super::*;
+use crate::classes::All;
 use crate::tests::random_board;
-
-/// Keeps all answers.
-#[derive(Default)]
-struct All(Vec<Vec<usize>>);
-
-impl AnswerSink for All {
-    fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
-        self.0.push(columns.to_vec());
-        ControlFlow::Continue(())
-    }
-
-    fn report(&mut self, _tried: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
 
 fn boards() -> impl Iterator<Item = Problem> {
     let mut random = fastrand::Rng::with_seed(7);

@@ -44,6 +44,14 @@ impl Piece {
         }
     }
 
+    /// Returns the name for a reader, in the singular.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Toroidal => "toroidal queen",
+            other => other.name(),
+        }
+    }
+
     /// Returns whether a piece on `a` attacks one on the different square `b`, on a board of size
     /// `n`.
     #[inline]

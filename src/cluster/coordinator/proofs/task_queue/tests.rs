@@ -139,7 +139,7 @@ fn tasks_of_a_silent_worker_are_leased_to_others_and_cancelled_if_it_returns() {
 fn a_task_that_a_worker_no_longer_lists_goes_to_one_that_waits() {
     let queue = TaskQueue::new();
     for column in [0, 2] {
-        queue.state().add(JOB, 0, query(column));
+        queue.state().add(JOB, 0, query(&[column]));
     }
     let tasks: Vec<u64> = numbers(queue.state().call("a", &call(1, 1, 2, &[]), 0));
     let runtime =
