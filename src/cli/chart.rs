@@ -9,8 +9,9 @@ use super::picture_args::PictureFiles;
 use crate::bench::Spread;
 use crate::render::{PictureFormat, write_png};
 
-/// The help of `--svg` and `--png` for commands that write a chart.
+/// The help of `--svg` for commands that write a chart.
 pub(super) const SVG_HELP: &str = "Write a bar chart to FILE as SVG";
+/// The help of `--png` for commands that write a chart.
 pub(super) const PNG_HELP: &str = "Write a bar chart to FILE as PNG";
 
 /// Writes the chart that `draw` returns to all files.

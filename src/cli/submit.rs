@@ -296,9 +296,12 @@ fn print_submitted(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result
     let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
     let subproblems = Option::from(answer.subproblems()).map(Subproblems::name);
     let submitted = Submitted { job: job.to_owned(), known, state, priority, subproblems };
-    print_report(json, &submitted, || match known {
-        true => format!("job {job} was submitted before and is {state}\n"),
-        false => format!("job {job} submitted; nqueens status {} shows its progress\n", &job[..8]),
+    print_report(json, &submitted, || {
+        if known {
+            format!("job {job} was submitted before and is {state}\n")
+        } else {
+            format!("job {job} submitted; nqueens status {} shows its progress\n", &job[..8])
+        }
     })?;
     Ok(Exit::Done)
 }

@@ -80,3 +80,9 @@ impl AnswerSink for AllAnswers {
         ControlFlow::Continue(())
     }
 }
+
+#[test]
+fn solutions_by_the_plain_definition_are_as_many_as_published() {
+    let numbers = (0..=8).map(|n| solutions(n).len());
+    assert!(numbers.eq([1, 1, 0, 0, 2, 10, 4, 40, 92]));
+}

