@@ -141,7 +141,8 @@ fn a_task_that_a_worker_no_longer_lists_goes_to_one_that_waits() {
     for column in [0, 2] {
         queue.state().add(JOB, 0, query(&[column]));
     }
-    let tasks: Vec<u64> = numbers(queue.state().call("a", &call(1, 1, 2, &[]), 0));
+    let now_ms = queue.clock.now_ms();
+    let tasks = numbers(queue.state().call("a", &call(1, 1, 2, &[]), now_ms));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let long = Duration::from_secs(100);
