@@ -5,7 +5,10 @@
 //! adds are distinct, there is one for each open row, and they sum to Σ r + Σ c over the open rows
 //! and columns; for the diagonals c - r the sum is Σ c - Σ r. The greatest weight of such a set is
 //! the optimum of a 0-1 knapsack with an exact count and an exact sum, solved here by dynamic
-//! programming over the items, forward and backward.
+//! programming over the items, forward and backward. The tables have entries of 32 bits if the
+//! weights are small enough, since most of the time of a check can go into filling them.
+
+use std::ops::Add;
 
 /// A diagonal on which a queen can still stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +28,40 @@ pub(crate) struct Heaviest {
     pub(crate) with: Vec<Option<i64>>,
 }
 
-/// A weight smaller than every sum of weights; it means that there is no set.
-const NONE: i64 = i64::MIN / 4;
+/// An entry of a table: the greatest weight of some sets.
+trait Entry: Copy + Ord + Add<Output = Self> + Into<i64> {
+    /// No set: added to itself or to any sum of weights it is negative, and nothing overflows.
+    const NONE: Self;
+
+    /// The empty set.
+    const EMPTY: Self;
+
+    /// Converts the weight of an item. All weights sum to at most `MOST_WEIGHT`.
+    fn of(weight: i64) -> Self;
+
+    /// The largest sum of all weights.
+    const MOST_WEIGHT: i64;
+}
+
+impl Entry for i64 {
+    const NONE: Self = Self::MIN / 4;
+    const EMPTY: Self = 0;
+    const MOST_WEIGHT: Self = -(Self::NONE + 1);
+
+    fn of(weight: i64) -> Self {
+        weight
+    }
+}
+
+impl Entry for i32 {
+    const NONE: Self = Self::MIN / 4;
+    const EMPTY: Self = 0;
+    const MOST_WEIGHT: i64 = -(Self::NONE as i64 + 1);
+
+    fn of(weight: i64) -> Self {
+        weight as Self
+    }
+}
 
 /// The largest total number of table entries: a quarter of a gigabyte.
 const LARGEST_TABLES: usize = 1 << 25;
@@ -46,11 +81,18 @@ pub(crate) enum KnapsackOutcome {
 /// `nqueens check` for n = 97.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
+    narrow: Layers<i32>,
+    wide: Layers<i64>,
+}
+
+/// The tables with entries of one size.
+#[derive(Debug, Default)]
+struct Layers<E> {
     /// By number of first items: the greatest weights of their sets.
-    layers: Vec<i64>,
+    before: Vec<E>,
     /// The layers over the items after the current one, and from it on.
-    after: Vec<i64>,
-    from_item: Vec<i64>,
+    after: Vec<E>,
+    from_item: Vec<E>,
 }
 
 /// Returns the greatest weight of a set of `count` of the `items` whose places sum to `sum`, and
@@ -83,12 +125,15 @@ pub(super) fn heaviest(
         return (KnapsackOutcome::TooLarge, few);
     }
     let operations = few + EACH * entries;
-    let any = knapsack.forward(entries, tables);
-    if any < 0 {
-        return (KnapsackOutcome::NoSet, operations);
-    }
+    let all = items.iter().fold(0, |sum: i64, item| sum.saturating_add(item.weight));
+    let found = if all <= i32::MOST_WEIGHT {
+        knapsack.solve(entries, &mut tables.narrow)
+    } else {
+        knapsack.solve(entries, &mut tables.wide)
+    };
+    let Some((any, of_ordered)) = found else { return (KnapsackOutcome::NoSet, operations) };
     let mut with = vec![None; items.len()];
-    order.iter().zip(knapsack.backward(tables)).for_each(|(&i, weight)| with[i] = weight);
+    order.iter().zip(of_ordered).for_each(|(&i, weight)| with[i] = weight);
     (KnapsackOutcome::Heaviest(Heaviest { any, with }), operations)
 }
 
@@ -142,19 +187,30 @@ impl Knapsack {
         Self { items, frames }
     }
 
+    /// Returns the greatest weight of a set, and for each item that of a set that contains it;
+    /// `None` if there is no set. `entries` is the number of entries of all frames.
+    fn solve<E: Entry>(
+        &self,
+        entries: usize,
+        layers: &mut Layers<E>,
+    ) -> Option<(i64, Vec<Option<i64>>)> {
+        let any = self.forward(entries, &mut layers.before).into();
+        (any >= 0).then(|| (any, self.backward(layers)))
+    }
+
     /// Fills the layers, `entries` in all, with the greatest weights of sets of the first items.
     /// Returns the greatest weight of a set of all items.
-    fn forward(&self, entries: usize, tables: &mut Tables) -> i64 {
-        tables.layers.clear();
-        tables.layers.resize(entries, NONE);
-        tables.layers[0] = 0;
-        let mut rest = &mut tables.layers[..];
+    fn forward<E: Entry>(&self, entries: usize, layers: &mut Vec<E>) -> E {
+        layers.clear();
+        layers.resize(entries, E::NONE);
+        layers[0] = E::EMPTY;
+        let mut rest = &mut layers[..];
         for (item, frames) in self.items.iter().zip(self.frames.windows(2)) {
             let (from, to) = (&frames[0], &frames[1]);
             let (before, others) = rest.split_at_mut(from.entries());
             let layer = &mut others[..to.entries()];
-            improve(to, layer, from, before, 0, 0, 0);
-            improve(to, layer, from, before, 1, item.place, item.weight);
+            improve(to, layer, from, before, 0, 0, E::EMPTY);
+            improve(to, layer, from, before, 1, item.place, E::of(item.weight));
             rest = others;
         }
         rest[0]
@@ -162,22 +218,22 @@ impl Knapsack {
 
     /// Returns for each item the greatest weight of a set that contains it. Combines the forward
     /// layers with tables over the items after it, from the last item backwards.
-    fn backward(&self, tables: &mut Tables) -> Vec<Option<i64>> {
-        let Tables { layers, after, from_item: layer } = tables;
+    fn backward<E: Entry>(&self, layers: &mut Layers<E>) -> Vec<Option<i64>> {
+        let Layers { before: layers, after, from_item: layer } = layers;
         let mut with = vec![None; self.items.len()];
         after.clear();
-        after.push(0);
+        after.push(E::EMPTY);
         let mut end = layers.len() - 1;
         for (i, item) in self.items.iter().enumerate().rev() {
             let (from, to) = (&self.frames[i + 1], &self.frames[i]);
             let begin = end - to.entries();
             layer.clear();
-            layer.resize(to.entries(), NONE);
-            improve(to, layer, from, after, -1, -item.place, item.weight);
+            layer.resize(to.entries(), E::NONE);
+            improve(to, layer, from, after, -1, -item.place, E::of(item.weight));
             let before = &layers[begin..end];
-            let best = layer.iter().zip(before).map(|(after, before)| after + before).max();
-            with[i] = best.filter(|&best| best >= 0);
-            improve(to, layer, from, after, 0, 0, 0);
+            let best = layer.iter().zip(before).map(|(&after, &before)| after + before).max();
+            with[i] = best.map(E::into).filter(|&best| best >= 0);
+            improve(to, layer, from, after, 0, 0, E::EMPTY);
             std::mem::swap(after, layer);
             end = begin;
         }
@@ -187,14 +243,14 @@ impl Knapsack {
 
 /// Raises the entries of the table `layer` over `to` to those of `other` over `from`, with `count`,
 /// `place` and `weight` added to their counts, sums and weights.
-fn improve(
+fn improve<E: Entry>(
     to: &Frame,
-    layer: &mut [i64],
+    layer: &mut [E],
     from: &Frame,
-    other: &[i64],
+    other: &[E],
     count: isize,
     place: i64,
-    weight: i64,
+    weight: E,
 ) {
     let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
     if low > high {
@@ -206,7 +262,7 @@ fn improve(
         if (from.least..=from.most).contains(&source) {
             let source = (source - from.least) * from.width() + (low - place - from.low) as usize;
             let row = &mut row[(low - to.low) as usize..][..length];
-            for (best, other) in row.iter_mut().zip(&other[source..][..length]) {
+            for (best, &other) in row.iter_mut().zip(&other[source..][..length]) {
                 *best = (*best).max(other + weight);
             }
         }
@@ -241,12 +297,15 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut sets, mut none) = (0, 0);
         let mut tables = Tables::default();
+        // Entries of 32 bits can hold all sums of ten of the first three, and of some of the fourth.
+        let most_weights = [1, 1000, i32::MOST_WEIGHT / 10, i32::MOST_WEIGHT / 5, 1 << 41];
         for case in 0..20_000 {
+            let most_weight = most_weights[case % most_weights.len()];
             let mut places: Vec<i64> = (-20..20).collect();
             random.shuffle(&mut places);
             let items: Vec<Item> = places[..random.usize(0..=10)]
                 .iter()
-                .map(|&place| Item { place, weight: random.i64(0..1000) })
+                .map(|&place| Item { place, weight: random.i64(0..=most_weight) })
                 .collect();
             let count = random.usize(0..=items.len() + 1);
             // The sum of some set, or a number close to it.

@@ -98,7 +98,7 @@ impl Position {
             (self.dual_bounds.len() == MOST_DUAL_BOUNDS).then(|| self.dual_bounds.remove(1));
         let mut dual_bound = DualBound { slack, cost, weight, squares, diagonals };
         // Subtract the diagonals whose candidates were all eliminated by the knapsacks.
-        let is_unusable = |line: &Line| !line.taken && line.count == 0;
+        let is_unusable = |line: &Line| line.count_and_taken == 0;
         for line in (2 * n..y.len()).filter(|&line| is_unusable(&self.lines[line])) {
             dual_bound.mark_unusable(line, direction(n, line));
         }
@@ -127,7 +127,7 @@ impl Position {
         self.spend(8 * n * n);
         let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
         for line in 0..2 * n {
-            if self.lines[line].taken {
+            if self.lines[line].is_taken() {
                 y[line] = 0;
             } else if let Some(least) =
                 self.candidates_on(line).map(|square| self.cost(&y, square)).min()
@@ -151,7 +151,7 @@ impl Position {
     /// the weights `y`. Their items are all diagonals of that direction.
     pub(crate) fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
         let n = self.n;
-        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].taken);
+        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].is_taken());
         let rows: i64 = open(0..n).map(|row| row as i64).sum();
         let columns: i64 = open(n..2 * n).map(|column| (column - n) as i64).sum();
         let count = open(0..n).count();
