@@ -17,6 +17,7 @@ use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::Width;
 use super::window::{self, Search};
+use nqueens_proof::first::Refutation;
 
 /// Nodes between two checks for cancellation.
 const CHECK_EVERY: u64 = 1024;
@@ -31,14 +32,15 @@ pub(super) enum LimitedOutcome {
 /// Searches `board`, which is open, under its dual bounds with at most `nodes` nodes, and fewer if
 /// they will not be enough. Updates `weights`; fills the blocks in `components` one after the other.
 /// If `refuted` is given, the search uses and extends it whenever it has filled a block, and goes on
-/// below most placements of all blocks only when all of these are known.
+/// below most placements of all blocks only when all of these are known. Also returns the number of
+/// nodes.
 pub(super) fn limited<W: Width>(
     board: &Residual<'_, W>,
     nodes: u64,
     (weights, components): (&mut Weights, &Components),
     refuted: Option<&mut RefutedPositions>,
     task: Task<'_>,
-) -> LimitedOutcome {
+) -> (LimitedOutcome, u64) {
     let budget = Budget { limit: nodes, left: nodes, share: 1.0, searched: 0.0, task };
     let placements = refuted.is_some().then(Placements::default);
     let mut search = Nodes { weights, components, refuted, placements, budget };
@@ -46,8 +48,17 @@ pub(super) fn limited<W: Width>(
     if matches!(outcome, LimitedOutcome::Refuted) {
         outcome = search.search_deferred(board);
     }
-    task.add_nodes(nodes - search.budget.left);
-    outcome
+    let searched = nodes - search.budget.left;
+    task.add_nodes(searched);
+    (outcome, searched)
+}
+
+/// Returns the refutation by a limited search of so many nodes that remembered no refuted positions
+/// and had these weights at its end.
+pub(super) fn refutation(nodes: u64, weights: &Weights, components: &Components) -> Refutation {
+    let is_small = nodes < params::NODES_WITHOUT_WEIGHTS;
+    let weights = if is_small { Vec::new() } else { weights.rounded() };
+    Refutation::search_by_weight(&components.rows(), &weights)
 }
 
 /// The nodes that a search may have, and how much of its tree has been searched.
@@ -263,8 +274,20 @@ mod tests {
         let board = Residual::<Width64x64>::new(n, &squares(&greedy[..queens]));
         let control = Control::default();
         let known = (&mut Weights::new(n), &Components::default());
-        let outcome = limited(&board, limit, known, None, Task::alone(&control));
-        (outcome, control.nodes())
+        limited(&board, limit, known, None, Task::alone(&control))
+    }
+
+    #[test]
+    fn a_refutation_by_a_search_that_is_not_small_states_the_weights() {
+        let mut board = Residual::<Width64x64>::new(4, &squares(&[0, 2]));
+        assert_eq!(board.propagate(), State::Refuted);
+        let mut weights = Weights::new(4);
+        weights.learn(&board);
+        assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
+        let of_nodes = |nodes| refutation(nodes, &weights, &Components::default());
+        let few = params::NODES_WITHOUT_WEIGHTS - 1;
+        assert_eq!(of_nodes(few), Refutation::search_by_weight(&[], &[]));
+        assert_eq!(of_nodes(few + 1), Refutation::search_by_weight(&[], &weights.rounded()));
     }
 
     #[test]
@@ -305,12 +328,12 @@ mod tests {
         let search = |refuted: Option<&mut RefutedPositions>| {
             let known = (&mut Weights::new(n), &components);
             match limited(&board, 20_000_000, known, refuted, Task::alone(&control)) {
-                LimitedOutcome::Refuted => false,
-                LimitedOutcome::Full(columns) => {
+                (LimitedOutcome::Refuted, _) => false,
+                (LimitedOutcome::Full(columns), _) => {
                     assert!(is_solution(Piece::Queen, &columns), "{columns:?}");
                     true
                 }
-                LimitedOutcome::GivenUp => panic!("n = {n}: {} nodes", control.nodes()),
+                (LimitedOutcome::GivenUp, nodes) => panic!("n = {n}: {nodes} nodes"),
             }
         };
         let has_completion = search(None);

@@ -9,7 +9,7 @@ use super::components::Components;
 use super::concurrent_queries::{PrefixQuery, Task};
 use super::dive::dive;
 use super::dual_bound::DualBound;
-use super::limited_search::{LimitedOutcome, limited};
+use super::limited_search::{LimitedOutcome, limited, refutation};
 use super::limits::Limits;
 use super::params;
 use super::probing::{Eliminations, Probing};
@@ -332,15 +332,12 @@ impl<W: Width> CompletionSearch<'_, W> {
             return QueryOutcome::Stopped;
         }
         if board.has_dual_bound() {
-            match limited(
-                &board,
-                params::LIMITED_SEARCH_NODES,
-                (self.weights, &self.components),
-                None,
-                self.task,
-            ) {
+            let known = (&mut *self.weights, &self.components);
+            let (outcome, nodes) =
+                limited(&board, params::LIMITED_SEARCH_NODES, known, None, self.task);
+            match outcome {
                 LimitedOutcome::Refuted => {
-                    let search = Refutation::search_by_weight(&self.components.rows(), &[]);
+                    let search = refutation(nodes, self.weights, &self.components);
                     return QueryOutcome::Refuted(search);
                 }
                 LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),
@@ -431,7 +428,9 @@ impl<W: Width> CompletionSearch<'_, W> {
         }
         let blocks = self.components.rows();
         let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
-        match limited(board, nodes, (self.weights, &self.components), known, self.task) {
+        let (outcome, _) =
+            limited(board, nodes, (self.weights, &self.components), known, self.task);
+        match outcome {
             LimitedOutcome::Refuted => {
                 let learned = self.weights.rounded();
                 let search = if blocks.is_empty() {
