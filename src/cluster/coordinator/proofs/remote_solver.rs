@@ -36,8 +36,8 @@ impl CheckPermits {
         Self { free: Mutex::new(check_threads()), released: Condvar::new() }
     }
 
-    /// Runs `work` once a permit is free. Returns its result and its duration.
-    fn within<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
+    /// Runs `work` once a permit is free.
+    fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         let free = self.released.wait_while(lock(&self.free), |free| *free == 0);
         let mut free = free.unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
@@ -51,9 +51,14 @@ impl CheckPermits {
             }
         }
         let _guard = PermitGuard(self);
-        let began = Instant::now();
-        (work(), began.elapsed())
+        work()
     }
+}
+
+/// Returns the result of `work` and its duration.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let began = Instant::now();
+    (work(), began.elapsed())
 }
 
 /// The result of validating an answer.
@@ -96,7 +101,15 @@ impl RemoteSolver {
         validate: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
     ) -> Option<(AnswerVerdict, T)> {
         let mut answered = self.queue.ask((self.job, self.priority), query, wanted)?;
-        let ((mut verdict, value), took) = self.permits.within(|| validate(&mut answered.answer));
+        let ((mut verdict, value), took) = match answered.answer.outcome {
+            // The check may take minutes.
+            TaskOutcome::Refuted(_) | TaskOutcome::Tree(_) => {
+                self.permits.within(|| timed(|| validate(&mut answered.answer)))
+            }
+            TaskOutcome::Completed(_) | TaskOutcome::GivenUp | TaskOutcome::Stopped => {
+                timed(|| validate(&mut answered.answer))
+            }
+        };
         if verdict == AnswerVerdict::Useless && !wanted() {
             // The check was stopped, which is not the worker's fault.
             return None;

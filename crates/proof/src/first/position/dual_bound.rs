@@ -151,7 +151,8 @@ impl Position {
     /// the weights `y`. Their items are all diagonals of that direction.
     pub(crate) fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
         let n = self.n;
-        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].is_taken());
+        let open =
+            |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].is_taken());
         let rows: i64 = open(0..n).map(|row| row as i64).sum();
         let columns: i64 = open(n..2 * n).map(|column| (column - n) as i64).sum();
         let count = open(0..n).count();

@@ -1,4 +1,8 @@
+use std::sync::mpsc;
+use std::thread;
+
 use super::*;
+use crate::cluster::protocol::ProveCall;
 use crate::proof::Beauty;
 use crate::proof::beautiful::Subtree;
 use crate::proof::first::Multipliers;
@@ -148,4 +152,45 @@ fn an_answer_of_unbounded_work_ends_at_the_coordinators_own_limit() {
     let part = Subtree::new(Arc::new(known), vec![]).expect("a valid task");
     let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
     assert_eq!(most_steps(&question), MOST_STEPS);
+}
+
+/// An observer that does nothing.
+struct Ignored;
+
+impl AnswerObserver for Ignored {
+    fn validated(&self, _: &Answered, _: &AnswerVerdict, _: Duration) {}
+}
+
+#[test]
+fn a_completion_does_not_wait_for_the_checks_of_refutations() {
+    /// Only a failure takes as long.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let queue = Arc::new(TaskQueue::new());
+    let solver = RemoteSolver {
+        job: JobHash::from_bytes([7; 16]),
+        priority: 0,
+        queue: Arc::clone(&queue),
+        permits: Arc::new(CheckPermits { free: Mutex::new(0), released: Condvar::new() }),
+        listener: Arc::new(Ignored),
+    };
+    let (sender, accepted) = mpsc::channel();
+    thread::spawn(move || {
+        let asked = solver.ask(TaskQuery::Completion(query(8, &[0], 1)), &|| true, |answer| {
+            (AnswerVerdict::Good, answer.outcome.clone())
+        });
+        sender.send(asked)
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime");
+    let call = |number, answers| {
+        let (capacity, holding) = (1, Vec::new());
+        ProveCall { boot: 1, number, capacity, threads: 1, holding, answers, parts: true }
+    };
+    let reply = runtime.block_on(queue.call("a", call(1, Vec::new()), PATIENCE));
+    let (task, _) = reply.tasks.first().expect("a task").clone();
+    let outcome = TaskOutcome::Completed(vec![0, 4, 7, 5, 2, 6, 1, 3]);
+    let answer = TaskAnswer { outcome: outcome.clone(), nodes: 0, programmes: 0, elapsed_s: 0.0 };
+    runtime.block_on(queue.call("a", call(2, vec![(task, answer)]), Duration::ZERO));
+    let accepted = accepted.recv_timeout(PATIENCE).expect("no check holds it up");
+    assert_eq!(accepted, Some((AnswerVerdict::Good, outcome)));
 }
