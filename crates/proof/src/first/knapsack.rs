@@ -10,6 +10,8 @@
 
 use std::ops::Add;
 
+use super::{LARGEST, LARGEST_MULTIPLIER};
+
 /// A diagonal on which a queen can still stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
@@ -30,7 +32,8 @@ pub(crate) struct Heaviest {
 
 /// An entry of a table: the greatest weight of some sets.
 trait Entry: Copy + Ord + Add<Output = Self> + Into<i64> {
-    /// No set: added to itself or to any sum of weights it is negative, and nothing overflows.
+    /// The value for no set: its sum with itself and with any weights is negative and does not
+    /// overflow.
     const NONE: Self;
 
     /// The empty set.
@@ -46,7 +49,11 @@ trait Entry: Copy + Ord + Add<Output = Self> + Into<i64> {
 impl Entry for i64 {
     const NONE: Self = Self::MIN / 4;
     const EMPTY: Self = 0;
-    const MOST_WEIGHT: Self = -(Self::NONE + 1);
+    const MOST_WEIGHT: Self = {
+        let most = -(Self::NONE + 1);
+        assert!(2 * LARGEST as Self * LARGEST_MULTIPLIER <= most);
+        most
+    };
 
     fn of(weight: i64) -> Self {
         weight
@@ -63,7 +70,7 @@ impl Entry for i32 {
     }
 }
 
-/// The largest total number of table entries: a quarter of a gigabyte.
+/// The largest total number of table entries: a quarter of a gigabyte if they have 64 bits.
 const LARGEST_TABLES: usize = 1 << 25;
 
 /// The result of a knapsack.
@@ -81,15 +88,15 @@ pub(crate) enum KnapsackOutcome {
 /// `nqueens check` for n = 97.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    narrow: Layers<i32>,
-    wide: Layers<i64>,
+    narrow: SizedTables<i32>,
+    wide: SizedTables<i64>,
 }
 
 /// The tables with entries of one size.
 #[derive(Debug, Default)]
-struct Layers<E> {
+struct SizedTables<E> {
     /// By number of first items: the greatest weights of their sets.
-    before: Vec<E>,
+    layers: Vec<E>,
     /// The layers over the items after the current one, and from it on.
     after: Vec<E>,
     from_item: Vec<E>,
@@ -126,9 +133,13 @@ pub(super) fn heaviest(
     }
     let operations = few + EACH * entries;
     let all = items.iter().fold(0, |sum: i64, item| sum.saturating_add(item.weight));
+    debug_assert!(items.iter().all(|item| item.weight >= 0));
+    // Only one kind of tables keeps its memory.
     let found = if all <= i32::MOST_WEIGHT {
+        tables.wide = SizedTables::default();
         knapsack.solve(entries, &mut tables.narrow)
     } else {
+        tables.narrow = SizedTables::default();
         knapsack.solve(entries, &mut tables.wide)
     };
     let Some((any, of_ordered)) = found else { return (KnapsackOutcome::NoSet, operations) };
@@ -192,10 +203,10 @@ impl Knapsack {
     fn solve<E: Entry>(
         &self,
         entries: usize,
-        layers: &mut Layers<E>,
+        tables: &mut SizedTables<E>,
     ) -> Option<(i64, Vec<Option<i64>>)> {
-        let any = self.forward(entries, &mut layers.before).into();
-        (any >= 0).then(|| (any, self.backward(layers)))
+        let any = self.forward(entries, &mut tables.layers).into();
+        (any >= 0).then(|| (any, self.backward(tables)))
     }
 
     /// Fills the layers, `entries` in all, with the greatest weights of sets of the first items.
@@ -218,8 +229,8 @@ impl Knapsack {
 
     /// Returns for each item the greatest weight of a set that contains it. Combines the forward
     /// layers with tables over the items after it, from the last item backwards.
-    fn backward<E: Entry>(&self, layers: &mut Layers<E>) -> Vec<Option<i64>> {
-        let Layers { before: layers, after, from_item: layer } = layers;
+    fn backward<E: Entry>(&self, tables: &mut SizedTables<E>) -> Vec<Option<i64>> {
+        let SizedTables { layers, after, from_item: layer } = tables;
         let mut with = vec![None; self.items.len()];
         after.clear();
         after.push(E::EMPTY);
@@ -297,7 +308,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut sets, mut none) = (0, 0);
         let mut tables = Tables::default();
-        // Entries of 32 bits can hold all sums of ten of the first three, and of some of the fourth.
+        // Entries of 32 bits hold every sum of ten weights of the first three limits, and some of the
+        // fourth.
         let most_weights = [1, 1000, i32::MOST_WEIGHT / 10, i32::MOST_WEIGHT / 5, 1 << 41];
         for case in 0..20_000 {
             let most_weight = most_weights[case % most_weights.len()];

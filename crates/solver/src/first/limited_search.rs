@@ -53,10 +53,10 @@ pub(super) fn limited<W: Width>(
     (outcome, searched)
 }
 
-/// Returns the refutation by a limited search of so many nodes that remembered no refuted positions
-/// and had these weights at its end.
+/// Returns the refutation by a limited search with this number of nodes that remembered no refuted
+/// positions and had these weights at its end.
 pub(super) fn refutation(nodes: u64, weights: &Weights, components: &Components) -> Refutation {
-    let is_small = nodes < params::NODES_WITHOUT_WEIGHTS;
+    let is_small = nodes < params::MIN_NODES_TO_STATE_WEIGHTS;
     let weights = if is_small { Vec::new() } else { weights.rounded() };
     Refutation::search_by_weight(&components.rows(), &weights)
 }
@@ -285,7 +285,7 @@ mod tests {
         weights.learn(&board);
         assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
         let of_nodes = |nodes| refutation(nodes, &weights, &Components::default());
-        let few = params::NODES_WITHOUT_WEIGHTS - 1;
+        let few = params::MIN_NODES_TO_STATE_WEIGHTS - 1;
         assert_eq!(of_nodes(few), Refutation::search_by_weight(&[], &[]));
         assert_eq!(of_nodes(few + 1), Refutation::search_by_weight(&[], &weights.rounded()));
     }

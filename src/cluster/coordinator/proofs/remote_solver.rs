@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::lock;
-use super::task_queue::{Answered, TaskQueue};
+use super::task_queue::{Answered, TaskKind, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
@@ -101,14 +101,12 @@ impl RemoteSolver {
         validate: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
     ) -> Option<(AnswerVerdict, T)> {
         let mut answered = self.queue.ask((self.job, self.priority), query, wanted)?;
-        let ((mut verdict, value), took) = match answered.answer.outcome {
-            // The check may take minutes.
-            TaskOutcome::Refuted(_) | TaskOutcome::Tree(_) => {
-                self.permits.within(|| timed(|| validate(&mut answered.answer)))
-            }
-            TaskOutcome::Completed(_) | TaskOutcome::GivenUp | TaskOutcome::Stopped => {
-                timed(|| validate(&mut answered.answer))
-            }
+        let is_refuted = matches!(answered.answer.outcome, TaskOutcome::Refuted(_));
+        let validate = || timed(|| validate(&mut answered.answer));
+        // The checks of refutations may take minutes, and nothing else must wait for them.
+        let ((mut verdict, value), took) = match answered.kind {
+            TaskKind::Completion if !is_refuted => validate(),
+            TaskKind::Completion | TaskKind::Part => self.permits.within(validate),
         };
         if verdict == AnswerVerdict::Useless && !wanted() {
             // The check was stopped, which is not the worker's fault.

@@ -98,7 +98,7 @@ impl Position {
             (self.dual_bounds.len() == MOST_DUAL_BOUNDS).then(|| self.dual_bounds.remove(1));
         let mut dual_bound = DualBound { slack, cost, weight, squares, diagonals };
         // Subtract the diagonals whose candidates were all eliminated by the knapsacks.
-        let is_unusable = |line: &Line| line.count_and_taken == 0;
+        let is_unusable = |line: &Line| !line.is_taken() && line.count() == 0;
         for line in (2 * n..y.len()).filter(|&line| is_unusable(&self.lines[line])) {
             dual_bound.mark_unusable(line, direction(n, line));
         }

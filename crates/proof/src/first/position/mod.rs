@@ -56,7 +56,7 @@ struct Line {
     count_and_taken: u32,
 }
 
-/// More than the number of candidates of any line.
+/// Added to the number of candidates of a line with a queen; greater than any such number.
 const TAKEN: u32 = 1 << 16;
 
 impl Line {
@@ -75,16 +75,31 @@ impl Line {
         (self.candidates[1] as u128) << 64 | self.candidates[0] as u128
     }
 
+    /// Returns whether there is a candidate with this bit.
     const fn has(&self, candidate: usize) -> bool {
         self.candidates[candidate / 64] >> (candidate % 64) & 1 == 1
     }
 
+    /// Returns whether a queen can still stand on it.
+    const fn is_usable(&self) -> bool {
+        0 < self.count_and_taken && self.count_and_taken < TAKEN
+    }
+
+    const fn place_queen(&mut self) {
+        self.count_and_taken += TAKEN;
+    }
+
+    const fn remove_queen(&mut self) {
+        self.count_and_taken -= TAKEN;
+    }
+
+    /// Inserts a candidate that there is not.
     const fn insert(&mut self, candidate: usize) {
         self.candidates[candidate / 64] |= 1 << (candidate % 64);
         self.count_and_taken += 1;
     }
 
-    /// Removes a candidate. Returns whether at most one is left, and no queen stands on the line.
+    /// Removes a candidate that there is. Returns whether at most one is left, and no queen stands on the line.
     const fn remove(&mut self, candidate: usize) -> bool {
         self.candidates[candidate / 64] &= !(1 << (candidate % 64));
         self.count_and_taken -= 1;
@@ -116,13 +131,13 @@ impl Position {
         let mut lines = vec![Line::default(); 6 * n - 2];
         for (row, col) in prefix.iter().enumerate() {
             for line in lines_of.clone().nth(row * n + col).into_iter().flatten() {
-                lines[line].count_and_taken = TAKEN;
+                lines[line].place_queen();
             }
         }
         for (square, of) in lines_of.clone().enumerate() {
             if of.iter().all(|&line| !lines[line].is_taken()) {
-                let on = |line: usize| if line < n { square % n } else { square / n };
-                of.iter().for_each(|&line| lines[line].insert(on(line)));
+                let candidate = |line: usize| if line < n { square % n } else { square / n };
+                of.iter().for_each(|&line| lines[line].insert(candidate(line)));
             }
         }
         let open = (0..2 * n).filter(|&line| !lines[line].is_taken());
@@ -159,7 +174,7 @@ impl Position {
 
     /// Returns whether a queen can still stand on the line.
     pub(crate) fn is_usable(&self, line: usize) -> bool {
-        (1..TAKEN).contains(&self.lines[line].count_and_taken)
+        self.lines[line].is_usable()
     }
 
     /// Returns the candidates.
@@ -201,8 +216,7 @@ impl Position {
                 }
                 Change::Placed(square) => {
                     let of = self.lines_of[square];
-                    of.iter()
-                        .for_each(|&line| self.lines[usize::from(line)].count_and_taken -= TAKEN);
+                    of.iter().for_each(|&line| self.lines[usize::from(line)].remove_queen());
                 }
             }
         }
@@ -329,7 +343,7 @@ impl Position {
         self.trail.push(Change::Placed(square));
         let of = self.lines_of[square].map(usize::from);
         for line in of {
-            self.lines[line].count_and_taken += TAKEN;
+            self.lines[line].place_queen();
         }
         for line in of {
             self.spend(20 + self.lines[line].count());
@@ -390,7 +404,8 @@ impl Position {
             }
             let Some(line) = self.units.pop() else { return false };
             self.spend(20);
-            if self.lines[line].count_and_taken == 1 && self.is_mandatory(line) {
+            let is_unit = self.is_usable(line) && self.lines[line].count() == 1;
+            if is_unit && self.is_mandatory(line) {
                 let last = self.candidates_on(line).next();
                 self.place(last.expect("the line has one candidate"));
             }
@@ -459,3 +474,6 @@ impl Position {
         self.lines_of[square].iter().map(|&line| y[usize::from(line)]).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,43 +154,64 @@ fn an_answer_of_unbounded_work_ends_at_the_coordinators_own_limit() {
     assert_eq!(most_steps(&question), MOST_STEPS);
 }
 
-/// An observer that does nothing.
-struct Ignored;
+/// No observer.
+struct NoObserver;
 
-impl AnswerObserver for Ignored {
+impl AnswerObserver for NoObserver {
     fn validated(&self, _: &Answered, _: &AnswerVerdict, _: Duration) {}
 }
 
 #[test]
-fn a_completion_does_not_wait_for_the_checks_of_refutations() {
-    /// Only a failure takes as long.
+fn only_refutations_wait_for_the_checks_of_others() {
+    /// The time after which the test fails.
     const PATIENCE: Duration = Duration::from_secs(60);
     let queue = Arc::new(TaskQueue::new());
-    let solver = RemoteSolver {
-        job: JobHash::from_bytes([7; 16]),
-        priority: 0,
-        queue: Arc::clone(&queue),
-        permits: Arc::new(CheckPermits { free: Mutex::new(0), released: Condvar::new() }),
-        listener: Arc::new(Ignored),
-    };
-    let (sender, accepted) = mpsc::channel();
-    thread::spawn(move || {
-        let asked = solver.ask(TaskQuery::Completion(query(8, &[0], 1)), &|| true, |answer| {
-            (AnswerVerdict::Good, answer.outcome.clone())
+    let permits = Arc::new(CheckPermits { free: Mutex::new(0), released: Condvar::new() });
+    let ask = |prefix: &[usize]| {
+        let solver = RemoteSolver {
+            job: JobHash::from_bytes([7; 16]),
+            priority: 0,
+            queue: Arc::clone(&queue),
+            permits: Arc::clone(&permits),
+            listener: Arc::new(NoObserver),
+        };
+        let (query, (sender, accepted)) = (query(8, prefix, 1), mpsc::channel());
+        thread::spawn(move || {
+            let asked = solver.ask(TaskQuery::Completion(query), &|| true, |answer| {
+                (AnswerVerdict::Good, answer.outcome.clone())
+            });
+            sender.send(asked)
         });
-        sender.send(asked)
-    });
+        accepted
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
-    let call = |number, answers| {
-        let (capacity, holding) = (1, Vec::new());
-        ProveCall { boot: 1, number, capacity, threads: 1, holding, answers, parts: true }
+    let mut number = 0;
+    let mut call = |holding: &[u64], answers| {
+        number += 1;
+        let (capacity, holding) = (1, holding.to_vec());
+        let call =
+            ProveCall { boot: 1, number, capacity, threads: 1, holding, answers, parts: true };
+        runtime.block_on(queue.call("a", call, PATIENCE))
     };
-    let reply = runtime.block_on(queue.call("a", call(1, Vec::new()), PATIENCE));
-    let (task, _) = reply.tasks.first().expect("a task").clone();
-    let outcome = TaskOutcome::Completed(vec![0, 4, 7, 5, 2, 6, 1, 3]);
-    let answer = TaskAnswer { outcome: outcome.clone(), nodes: 0, programmes: 0, elapsed_s: 0.0 };
-    runtime.block_on(queue.call("a", call(2, vec![(task, answer)]), Duration::ZERO));
-    let accepted = accepted.recv_timeout(PATIENCE).expect("no check holds it up");
-    assert_eq!(accepted, Some((AnswerVerdict::Good, outcome)));
+    let mut answer = |prefix: &[usize], outcome: TaskOutcome| {
+        let accepted = ask(prefix);
+        let reply = call(&[], Vec::new());
+        let (task, _) = reply.tasks.first().expect("a task").clone();
+        let answer = TaskAnswer { outcome, nodes: 0, programmes: 0, elapsed_s: 0.0 };
+        drop(call(&[], vec![(task, answer)]));
+        accepted
+    };
+    let refutation = TaskOutcome::Refuted(Refutation::search());
+    let refuted = answer(&[0, 2], refutation.clone());
+    for outcome in [TaskOutcome::Completed(vec![0, 4, 7, 5, 2, 6, 1, 3]), TaskOutcome::GivenUp] {
+        let accepted = answer(&[0], outcome.clone());
+        let accepted = accepted.recv_timeout(PATIENCE).expect("no check holds it up");
+        assert_eq!(accepted, Some((AnswerVerdict::Good, outcome)));
+    }
+    assert!(refuted.try_recv().is_err(), "there was no permit for the check");
+    *lock(&permits.free) += 1;
+    permits.released.notify_one();
+    let refuted = refuted.recv_timeout(PATIENCE).expect("there is a permit");
+    assert_eq!(refuted, Some((AnswerVerdict::Good, refutation)));
 }
