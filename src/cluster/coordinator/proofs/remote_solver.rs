@@ -103,7 +103,8 @@ impl RemoteSolver {
         let mut answered = self.queue.ask((self.job, self.priority), query, wanted)?;
         let is_refuted = matches!(answered.answer.outcome, TaskOutcome::Refuted(_));
         let validate = || timed(|| validate(&mut answered.answer));
-        // The checks of refutations may take minutes, and nothing else must wait for them.
+        // The check of a refutation may take minutes. Other answers to such queries need not wait for
+        // it.
         let ((mut verdict, value), took) = match answered.kind {
             TaskKind::Completion if !is_refuted => validate(),
             TaskKind::Completion | TaskKind::Part => self.permits.within(validate),
@@ -182,8 +183,9 @@ impl QuerySolver for RemoteQuerySolver {
 /// The maximum number of steps for checking an answer: at most about two minutes.
 const MOST_STEPS: u64 = 160_000_000;
 
-/// The largest node limit of a search at a worker, no more than can be checked within [`MOST_STEPS`], at up to sixteen steps for a node. Measured with three
-/// workers and at most five million nodes: n = 93 55 s, with ten million 31 s.
+/// The largest node limit of a search at a worker, no more than can be checked within
+/// [`MOST_STEPS`], at up to sixteen steps for a node. Measured with three workers and at most five
+/// million nodes: n = 93 55 s, with ten million 31 s.
 const MOST_NODES_OF_A_SEARCH: u64 = 10_000_000;
 
 /// Returns the maximum work for checking a refutation, in the unit of certificates.

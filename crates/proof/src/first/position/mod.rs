@@ -99,7 +99,8 @@ impl Line {
         self.count_and_taken += 1;
     }
 
-    /// Removes a candidate that there is. Returns whether at most one is left, and no queen stands on the line.
+    /// Removes a candidate that there is. Returns whether at most one is left, and no queen stands on
+    /// the line.
     const fn remove(&mut self, candidate: usize) -> bool {
         self.candidates[candidate / 64] &= !(1 << (candidate % 64));
         self.count_and_taken -= 1;
