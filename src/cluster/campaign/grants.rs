@@ -285,22 +285,27 @@ impl Campaign {
         Some(self.lease(request, hash, range, false, now_ms))
     }
 
-    /// Moves units that another worker has not started from the end of its lease into a new one.
-    /// Used when no unit is open.
+    /// Moves units that another worker has not started from the end of its lease into a new one:
+    /// the lease of a sample that will take longest. Used when no unit is open.
     fn take_over(
         &mut self,
         request: &SyncRequest,
         hash: JobHash,
         now_ms: u64,
     ) -> Option<Assignment> {
+        /// Near the end of a job with 100,000 workers there are tens of thousands of such leases, and
+        /// most workers have nothing to do.
+        const SAMPLE: usize = 64;
         let quota = self.remaining_quota(request);
         if quota == 0 {
             return None;
         }
         let usual = self.lease_units(request, hash);
+        let sample = self.leases.sample_unstarted(hash, SAMPLE);
         let mut most: Option<(u64, u64, f64)> = None;
-        for (attempt, lease) in self.leases.with_unstarted() {
-            if lease.job != hash || lease.copy || lease.worker == request.worker {
+        for attempt in sample {
+            let lease = self.leases.get(attempt)?;
+            if lease.worker == request.worker {
                 continue;
             }
             let holder = self.workers.get(&lease.worker)?;

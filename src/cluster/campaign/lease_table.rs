@@ -18,8 +18,10 @@ pub(super) struct LeaseTable {
     by_start: BTreeSet<(JobHash, u64, u64)>,
     /// All leases: deadline in ms, and number.
     by_deadline: BTreeSet<(u64, u64)>,
-    /// Leases of first counts with units that are not started.
-    with_unstarted: BTreeSet<u64>,
+    /// Leases of first counts with units that are not started, without copies: job and number.
+    with_unstarted: BTreeSet<(JobHash, u64)>,
+    /// Where the next sample of them begins.
+    next_sampled: Option<(JobHash, u64)>,
     /// The most units that any lease of a first count has had.
     longest: u64,
     /// Units leased to each owner for first counts.
@@ -46,11 +48,17 @@ impl LeaseTable {
         attempts
     }
 
-    /// Returns the leases of first counts that have units that are not started, with their numbers,
-    /// in the order of the numbers.
-    pub(super) fn with_unstarted(&self) -> impl Iterator<Item = (u64, &Lease)> {
-        let attempts = self.with_unstarted.iter();
-        attempts.filter_map(|&attempt| Some((attempt, self.leases.get(&attempt)?)))
+    /// Returns the numbers of at most `most` leases of a job that have units that are not started:
+    /// first counts that are not copies. Successive calls return all of them in turn.
+    pub(super) fn sample_unstarted(&mut self, job: JobHash, most: usize) -> Vec<u64> {
+        let (first, end) = ((job, 0), (job, u64::MAX));
+        let from = self.next_sampled.unwrap_or(first).clamp(first, end);
+        let in_turn = self.with_unstarted.range(from..=end);
+        let in_turn = in_turn.chain(self.with_unstarted.range(first..from));
+        let sample: Vec<u64> = in_turn.take(most).map(|(_, attempt)| *attempt).collect();
+        let last = sample.last().filter(|_| sample.len() == most);
+        self.next_sampled = last.map(|last| (job, last + 1));
+        sample
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &Lease> {
@@ -105,7 +113,7 @@ impl LeaseTable {
 
     pub(super) fn remove(&mut self, attempt: u64) -> Option<Lease> {
         let lease = self.leases.remove(&attempt)?;
-        self.with_unstarted.remove(&attempt);
+        self.with_unstarted.remove(&(lease.job, attempt));
         self.by_deadline.remove(&(lease.deadline_ms, attempt));
         if let Some(attempts) = self.of_worker.get_mut(&lease.worker) {
             attempts.remove(&attempt);
@@ -146,11 +154,11 @@ impl LeaseTable {
 
     /// Brings the index of leases with units that are not started up to date with one lease.
     fn index_unstarted(&mut self, attempt: u64) {
-        let lease = self.leases.get(&attempt);
-        if lease.is_some_and(|lease| !lease.mirrored && lease.unstarted > 0) {
-            self.with_unstarted.insert(attempt);
+        let Some(lease) = self.leases.get(&attempt) else { return };
+        if !lease.mirrored && !lease.copy && lease.unstarted > 0 {
+            self.with_unstarted.insert((lease.job, attempt));
         } else {
-            self.with_unstarted.remove(&attempt);
+            self.with_unstarted.remove(&(lease.job, attempt));
         }
     }
 
@@ -219,10 +227,17 @@ mod tests {
                     prop_assert_eq!(&found, &all.map(|(at, _)| at).collect::<Vec<_>>());
                     prop_assert_eq!(&found, &table.attempts_of(&name));
                 }
+                for job in [0, 1].map(|job| JobHash::from_bytes([job; 16])) {
+                    let all = table.iter().filter(|(_, lease)| {
+                        lease.job == job && !lease.mirrored && lease.unstarted > 0
+                    });
+                    let all: BTreeSet<u64> = all.map(|(at, _)| at).collect();
+                    prop_assert_eq!(table.sample_unstarted(job, 1).len(), all.len().min(1));
+                    let samples = (0..all.len().div_ceil(2))
+                        .flat_map(|_| table.sample_unstarted(job, 2));
+                    prop_assert_eq!(samples.collect::<BTreeSet<_>>(), all);
+                }
                 let counted = || table.values().filter(|lease| !lease.mirrored);
-                let found: Vec<u64> = table.with_unstarted().map(|(at, _)| at).collect();
-                let all = table.iter().filter(|(_, l)| !l.mirrored && l.unstarted > 0);
-                prop_assert_eq!(found, all.map(|(at, _)| at).collect::<Vec<_>>());
                 let all = table.iter().filter(|(_, lease)| lease.deadline_ms <= start);
                 prop_assert_eq!(table.expired(start), all.map(|(at, _)| at).collect::<Vec<_>>());
                 for owner in 0..3 {
