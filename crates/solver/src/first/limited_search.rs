@@ -17,7 +17,6 @@ use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::Width;
 use super::window::{self, Search};
-use nqueens_proof::first::Refutation;
 
 /// Nodes between two checks for cancellation.
 const CHECK_EVERY: u64 = 1024;
@@ -51,14 +50,6 @@ pub(super) fn limited<W: Width>(
     let searched = nodes - search.budget.left;
     task.add_nodes(searched);
     (outcome, searched)
-}
-
-/// Returns the refutation by a limited search with this number of nodes that remembered no refuted
-/// positions and had these weights at its end.
-pub(super) fn refutation(nodes: u64, weights: &Weights, components: &Components) -> Refutation {
-    let is_small = nodes < params::MIN_NODES_TO_STATE_WEIGHTS;
-    let weights = if is_small { Vec::new() } else { weights.rounded() };
-    Refutation::search_by_weight(&components.rows(), &weights)
 }
 
 /// The nodes that a search may have, and how much of its tree has been searched.
@@ -275,19 +266,6 @@ mod tests {
         let control = Control::default();
         let known = (&mut Weights::new(n), &Components::default());
         limited(&board, limit, known, None, Task::alone(&control))
-    }
-
-    #[test]
-    fn a_refutation_by_a_search_that_is_not_small_states_the_weights() {
-        let mut board = Residual::<Width64x64>::new(4, &squares(&[0, 2]));
-        assert_eq!(board.propagate(), State::Refuted);
-        let mut weights = Weights::new(4);
-        weights.learn(&board);
-        assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
-        let of_nodes = |nodes| refutation(nodes, &weights, &Components::default());
-        let few = params::MIN_NODES_TO_STATE_WEIGHTS - 1;
-        assert_eq!(of_nodes(few), Refutation::search_by_weight(&[], &[]));
-        assert_eq!(of_nodes(few + 1), Refutation::search_by_weight(&[], &weights.rounded()));
     }
 
     #[test]

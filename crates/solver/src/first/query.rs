@@ -9,7 +9,7 @@ use super::components::Components;
 use super::concurrent_queries::{PrefixQuery, Task};
 use super::dive::dive;
 use super::dual_bound::DualBound;
-use super::limited_search::{LimitedOutcome, limited, refutation};
+use super::limited_search::{LimitedOutcome, limited};
 use super::limits::Limits;
 use super::params;
 use super::probing::{Eliminations, Probing};
@@ -120,7 +120,8 @@ pub(super) struct LocalSolver<W: Width> {
     weights: Weights,
     refuted_positions: RefutedPositions,
     /// True for the queries of this process: the work for checking an answer is not limited, so
-    /// refuted positions are kept for later queries about the same prefix and longer ones.
+    /// refuted positions are kept for later queries about the same prefix and longer ones, and
+    /// refutations by limited searches are short.
     is_local: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
 }
@@ -144,6 +145,7 @@ struct CompletionSearch<'c, W: Width> {
     proofs: &'c Mutex<Proofs<W>>,
     weights: &'c mut Weights,
     refuted_positions: &'c mut RefutedPositions,
+    is_local: bool,
     /// The components in the last LP solution.
     components: Components,
     random: Rng,
@@ -199,6 +201,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             proofs: &self.proofs,
             weights: &mut self.weights,
             refuted_positions: &mut self.refuted_positions,
+            is_local: self.is_local,
             components: Components::default(),
             random: Rng::with_seed(attempt),
             noise,
@@ -332,12 +335,14 @@ impl<W: Width> CompletionSearch<'_, W> {
             return QueryOutcome::Stopped;
         }
         if board.has_dual_bound() {
-            let known = (&mut *self.weights, &self.components);
-            let (outcome, nodes) =
-                limited(&board, params::LIMITED_SEARCH_NODES, known, None, self.task);
+            let learned = (&mut *self.weights, &self.components);
+            let limit = params::LIMITED_SEARCH_NODES;
+            let (outcome, nodes) = limited(&board, limit, learned, None, self.task);
             match outcome {
                 LimitedOutcome::Refuted => {
-                    let search = refutation(nodes, self.weights, &self.components);
+                    let is_short = self.is_local || nodes < params::MIN_NODES_TO_STATE_WEIGHTS;
+                    let weights = if is_short { vec![] } else { self.weights.rounded() };
+                    let search = Refutation::search_by_weight(&self.components.rows(), &weights);
                     return QueryOutcome::Refuted(search);
                 }
                 LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),
@@ -428,9 +433,8 @@ impl<W: Width> CompletionSearch<'_, W> {
         }
         let blocks = self.components.rows();
         let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
-        let (outcome, _) =
-            limited(board, nodes, (self.weights, &self.components), known, self.task);
-        match outcome {
+        let learned = (&mut *self.weights, &self.components);
+        match limited(board, nodes, learned, known, self.task).0 {
             LimitedOutcome::Refuted => {
                 let learned = self.weights.rounded();
                 let search = if blocks.is_empty() {

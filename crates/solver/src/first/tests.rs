@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::board::is_free;
+use super::board::{Board, is_free};
 use super::components::Components;
 use super::concurrent_queries::{Control, PrefixQuery, Task};
 use super::dual_bound::DualBound;
@@ -18,7 +18,7 @@ use crate::bitset::BitSet;
 use crate::progress::Unobserved;
 use crate::test_support::{self, random_problem};
 use nqueens_proof::ProofError;
-use nqueens_proof::board::{Piece, Square, is_solution};
+use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Returns every completion of a prefix, row by row.
@@ -380,4 +380,42 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
         }
     }
     assert!(cells > 1000 && open > 1000, "{cells} squares of {open} boards");
+}
+
+#[test]
+fn refutations_for_another_machine_state_the_weights_of_searches_that_are_not_small() {
+    let n = 30;
+    let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();
+    let mut local = query_solvers(1, n, &[], &[]).remove(0);
+    let mut remote = query_solver(n, &[], &[]);
+    let (mut same, mut longer) = (0, 0);
+    for queens in 6..14 {
+        for column in 0..n {
+            let prefix = [&greedy[..queens], &[column]].concat();
+            if first_attack(Piece::Queen, n, &squares(&prefix)).is_some() {
+                continue;
+            }
+            let refutation = |solver: &mut Box<dyn QuerySolver>| {
+                let control = Control::default();
+                let query = PrefixQuery::new(&prefix, 64, 0);
+                match solver.solve(&query, Task::alone(&control)) {
+                    QueryOutcome::Refuted(refutation) => {
+                        let checked = check_refutation(n, &prefix, &refutation, u64::MAX);
+                        assert!(checked.is_ok(), "{prefix:?}: {checked:?}");
+                        Some(refutation.as_bytes().len())
+                    }
+                    _ => None,
+                }
+            };
+            match (refutation(&mut local), refutation(&mut remote)) {
+                (Some(local), Some(remote)) if local == remote => same += 1,
+                (Some(local), Some(remote)) => {
+                    assert!(remote > local, "{prefix:?}");
+                    longer += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(same > 0 && longer > 0, "{same} as long, {longer} longer");
 }
