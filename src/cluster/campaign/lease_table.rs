@@ -20,8 +20,8 @@ pub(super) struct LeaseTable {
     by_deadline: BTreeSet<(u64, u64)>,
     /// Leases of first counts with units that are not started, without copies: job and number.
     with_unstarted: BTreeSet<(JobHash, u64)>,
-    /// Where the next sample of them begins.
-    next_sampled: Option<(JobHash, u64)>,
+    /// By job: the number from which on the next sample of them begins, if it is not the first.
+    next_sampled: HashMap<JobHash, u64>,
     /// The most units that any lease of a first count has had.
     longest: u64,
     /// Units leased to each owner for first counts.
@@ -51,13 +51,13 @@ impl LeaseTable {
     /// Returns the numbers of at most `most` leases of a job that have units that are not started:
     /// first counts that are not copies. Successive calls return all of them in turn.
     pub(super) fn sample_unstarted(&mut self, job: JobHash, most: usize) -> Vec<u64> {
-        let (first, end) = ((job, 0), (job, u64::MAX));
-        let from = self.next_sampled.unwrap_or(first).clamp(first, end);
-        let in_turn = self.with_unstarted.range(from..=end);
-        let in_turn = in_turn.chain(self.with_unstarted.range(first..from));
+        let from = (job, self.next_sampled.remove(&job).unwrap_or_default());
+        let in_turn = self.with_unstarted.range(from..=(job, u64::MAX));
+        let in_turn = in_turn.chain(self.with_unstarted.range((job, 0)..from));
         let sample: Vec<u64> = in_turn.take(most).map(|(_, attempt)| *attempt).collect();
-        let last = sample.last().filter(|_| sample.len() == most);
-        self.next_sampled = last.map(|last| (job, last + 1));
+        if let Some(last) = sample.last().filter(|_| sample.len() == most) {
+            self.next_sampled.insert(job, last + 1);
+        }
         sample
     }
 
@@ -227,14 +227,18 @@ mod tests {
                     prop_assert_eq!(&found, &all.map(|(at, _)| at).collect::<Vec<_>>());
                     prop_assert_eq!(&found, &table.attempts_of(&name));
                 }
-                for job in [0, 1].map(|job| JobHash::from_bytes([job; 16])) {
+                for (job, other) in [(0, 1), (1, 0)] {
+                    let [job, other] = [job, other].map(|job| JobHash::from_bytes([job; 16]));
                     let all = table.iter().filter(|(_, lease)| {
                         lease.job == job && !lease.mirrored && lease.unstarted > 0
                     });
                     let all: BTreeSet<u64> = all.map(|(at, _)| at).collect();
                     prop_assert_eq!(table.sample_unstarted(job, 1).len(), all.len().min(1));
-                    let samples = (0..all.len().div_ceil(2))
-                        .flat_map(|_| table.sample_unstarted(job, 2));
+                    // Samples of other jobs do not change the turn.
+                    let samples = (0..all.len().div_ceil(2)).flat_map(|_| {
+                        table.sample_unstarted(other, 1);
+                        table.sample_unstarted(job, 2)
+                    });
                     prop_assert_eq!(samples.collect::<BTreeSet<_>>(), all);
                 }
                 let counted = || table.values().filter(|lease| !lease.mirrored);

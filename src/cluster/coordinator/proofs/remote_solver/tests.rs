@@ -187,19 +187,19 @@ fn only_refutations_wait_for_the_checks_of_others() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     let mut number = 0;
-    let mut call = |holding: &[u64], answers| {
+    let mut call = |answers| {
         number += 1;
-        let (capacity, holding) = (1, holding.to_vec());
+        let (capacity, holding) = (1, Vec::new());
         let call =
             ProveCall { boot: 1, number, capacity, threads: 1, holding, answers, parts: true };
         runtime.block_on(queue.call("a", call, PATIENCE))
     };
     let mut answer = |prefix: &[usize], outcome: TaskOutcome| {
         let accepted = ask(prefix);
-        let reply = call(&[], Vec::new());
+        let reply = call(Vec::new());
         let (task, _) = reply.tasks.first().expect("a task").clone();
         let answer = TaskAnswer { outcome, nodes: 0, programmes: 0, elapsed_s: 0.0 };
-        drop(call(&[], vec![(task, answer)]));
+        drop(call(vec![(task, answer)]));
         accepted
     };
     let refutation = TaskOutcome::Refuted(Refutation::search());
