@@ -20,6 +20,9 @@ use crate::volunteer::{Counting, DAY_MS, Volunteer};
 /// The number of sub-ranges of each unit.
 pub(crate) const SUB_RANGES: u32 = 4;
 
+/// The highest rate of a volunteer as a multiple of the lowest.
+const HIGHEST_RATE: f64 = 1e4;
+
 /// The time between two ticks. A real coordinator ticks every second.
 const TICK_MS: u64 = 3_600_000;
 
@@ -90,7 +93,7 @@ pub(crate) struct World {
     events: BinaryHeap<Reverse<(u64, usize)>>,
     /// The arbiter's task, and the time of its completion in ms.
     arbiter: Option<(ArbiterTask, u64)>,
-    /// Units per second.
+    /// Units per second: those of the fastest volunteers.
     arbiter_rate: f64,
     ledger: Option<(CampaignFile, PathBuf)>,
     unwritten: Vec<Entry>,
@@ -126,7 +129,7 @@ impl World {
         let mut random = fastrand::Rng::with_seed(28);
         let mut volunteers: Vec<Volunteer> = (0..scenario.volunteers)
             .map(|number| {
-                let rate = 10f64.powf(4.0 * random.f64());
+                let rate = HIGHEST_RATE.powf(random.f64());
                 Volunteer::join(number, rate, 0, &mut random)
             })
             .collect();
@@ -149,7 +152,7 @@ impl World {
         let mut world = Self {
             campaign,
             job: job.hash(),
-            arbiter_rate: wanted / scenario.volunteers as f64,
+            arbiter_rate: HIGHEST_RATE * wanted / average,
             events: (0..volunteers.len()).map(|at| Reverse((0, at))).collect(),
             joined: scenario.volunteers,
             volunteers,

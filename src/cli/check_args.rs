@@ -1,5 +1,8 @@
-//! The flags that set how many units are recounted.
+//! The flags that set how many units are recounted, and with how many threads the coordinator counts.
 
+use std::num::NonZeroUsize;
+
+use super::args::threads;
 use crate::cluster::campaign::Settings;
 
 /// The shares of the units that are recounted.
@@ -14,6 +17,22 @@ pub(super) struct CheckArgs {
     /// job with no published total; otherwise 0, and only random checks are made.
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     assurance: Option<f64>,
+}
+
+/// The flag of the arbiter.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct ArbiterArgs {
+    /// The number of threads with which the coordinator counts units itself: those that it recounts,
+    /// and those of which two results differ.
+    #[arg(
+        id = "arbiter-threads",
+        long = "arbiter-threads",
+        value_name = "N",
+        default_value = "1",
+        value_parser = threads,
+        allow_negative_numbers = true
+    )]
+    pub(super) threads: NonZeroUsize,
 }
 
 impl CheckArgs {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::args::{Board, DeviceArgs, cores, threads};
-use super::check_args::CheckArgs;
+use super::check_args::{ArbiterArgs, CheckArgs};
 use super::dashboard;
 use super::logs::Logs;
 use super::remote::{Coordinator, block_on, stop_signal};
@@ -48,6 +48,8 @@ pub(super) struct Args {
     play: dashboard::PlayArgs,
     #[command(flatten)]
     checks: CheckArgs,
+    #[command(flatten)]
+    arbiter: ArbiterArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -115,6 +117,7 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
                 lease_ms: 10_000,
                 ..Settings::default()
             }),
+            arbiter_threads: args.arbiter.threads,
             notify: Notify::default(),
             connections: ConnectionLimits::default(),
         };

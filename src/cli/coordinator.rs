@@ -8,7 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::args::parse_duration;
-use super::check_args::CheckArgs;
+use super::check_args::{ArbiterArgs, CheckArgs};
 use super::dashboard;
 use super::join;
 use super::logs::Logs;
@@ -72,6 +72,8 @@ struct ServeArgs {
     snapshot_every: u64,
     #[command(flatten)]
     checks: CheckArgs,
+    #[command(flatten)]
+    arbiter: ArbiterArgs,
     /// Run this shell command when a count or a proof is finished, when a total is disputed or its
     /// recounts cannot settle it, when a unit failed repeatedly, when a worker is quarantined, when
     /// the ledger cannot be written, and when the certificate of a proof fails its check. The
@@ -182,6 +184,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         reflection: args.reflection,
         snapshot_every: args.snapshot_every,
         settings,
+        arbiter_threads: args.arbiter.threads,
         notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
         connections: ConnectionLimits::default(),
     };

@@ -7,6 +7,7 @@ use crate::support;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -49,6 +50,7 @@ impl RunningCoordinator {
             reflection: false,
             snapshot_every: coordinator::SNAPSHOT_EVERY,
             settings: Settings::default(),
+            arbiter_threads: NonZeroUsize::MIN,
             notify: Notify::default(),
             connections,
         };

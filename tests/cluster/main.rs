@@ -22,6 +22,7 @@ mod fake_coordinator;
 mod faults_never_change_a_total;
 mod formats_stay_readable;
 mod hostile_pages_cannot_force_a_total;
+mod hostile_workers_cannot_block_a_job;
 mod hostile_workers_cannot_force_a_total;
 mod invalid_credentials_are_refused;
 mod liars_cannot_change_a_total;

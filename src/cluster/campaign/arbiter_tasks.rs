@@ -1,5 +1,6 @@
 //! The units that the arbiter is to count.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::assignment::SubRangeSet;
@@ -32,7 +33,7 @@ impl Campaign {
         skip: impl Fn(UnitId) -> bool,
     ) -> Option<ArbiterTask> {
         let task = self.task_for_arbiter(now_ms, skip);
-        self.at_arbiter = task.map(|task| task.unit);
+        self.at_arbiter = task;
         task
     }
 
@@ -55,8 +56,8 @@ impl Campaign {
         let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, job)| job.state.is_counted()).collect();
         jobs.sort_by_key(|(_, job)| (std::cmp::Reverse(job.priority), job.submitted_ms));
         let dispute = jobs.iter().find_map(|&(&hash, job)| {
-            let units = job.disputes.keys().map(|&unit| UnitId { job: hash, unit });
-            units.into_iter().find(|unit| !skip(*unit))
+            let unit = self.most_decisive_dispute(job, |u| skip(UnitId { job: hash, unit: u }))?;
+            Some(UnitId { job: hash, unit })
         });
         if let Some(unit) = dispute {
             return Some(ArbiterTask { unit, sub_ranges: SubRangeSet::default(), dispute: true });
@@ -81,6 +82,32 @@ impl Campaign {
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
         let sub_ranges = self.draw_sub_ranges(depth, &outcome);
         Some(ArbiterTask { unit, sub_ranges, dispute: false })
+    }
+
+    /// Returns the disputed unit of a job whose decision may settle the most disputes: those about
+    /// other results of the worker that counted it, or those raised by the worker with the second
+    /// result. If that worker was wrong, they end with its quarantine.
+    fn most_decisive_dispute(&self, job: &Job, skip: impl Fn(u64) -> bool) -> Option<u64> {
+        /// Scanning more in one call would be slow.
+        const MOST_SCANNED: usize = 4096;
+        let disputes = job.disputes.iter().filter(|(unit, _)| !skip(**unit));
+        let disputes: Vec<(u64, &str, &str)> = disputes
+            .take(MOST_SCANNED)
+            .map(|(&unit, (second, _))| {
+                let first = job.units.outcome(unit).map(|outcome| outcome.source);
+                let first = first.map_or("", |first| &self.reputation.source(first).worker);
+                (unit, first, &second.worker[..])
+            })
+            .collect();
+        let (mut of_first, mut of_second) = (HashMap::new(), HashMap::new());
+        for (_, first, second) in &disputes {
+            *of_first.entry(first).or_insert(0_u64) += 1;
+            *of_second.entry(second).or_insert(0_u64) += 1;
+        }
+        let settles =
+            |(_, first, second): &&(u64, &str, &str)| of_first[first].max(of_second[second]);
+        // Of several, the first unit.
+        disputes.iter().rev().max_by_key(settles).map(|(unit, _, _)| *unit)
     }
 
     /// Returns a check to be made by the coordinator, and the unit at which the next scan begins.
@@ -158,9 +185,10 @@ impl Campaign {
             || self.workers.iter().any(can)
     }
 
-    /// Returns the next check that is reserved but not leased and that the coordinator may make
-    /// early: a spot check on which a new owner waits for more work, or a check that was missed
-    /// before. In jobs whose units are all recounted, full checks are left to the workers.
+    /// Returns the next check that is reserved and that the coordinator may nevertheless make:
+    /// one that is not leased, if it is a spot check on which a new owner waits for more work or
+    /// was missed before; and an urgent check that was missed too often, even if it is leased. In
+    /// jobs whose units are all recounted, other full checks are left to the workers.
     fn next_reserved_for_arbiter(
         &mut self,
         skip: impl Fn(UnitId) -> bool,
@@ -180,12 +208,12 @@ impl Campaign {
             let Some(job) = self.jobs.get(&hash).filter(|job| job.state.is_counted()) else {
                 continue;
             };
-            let Some(check) = job.checks.get(unit).filter(|check| check.leased.is_none()) else {
-                continue;
-            };
+            let Some(check) = job.checks.get(unit) else { continue };
             let spot = check.depth == Depth::Spot;
             let missed = check.misses > 0 && (spot || self.target(job) < 1.0);
-            if !skip(id) && (missed || spot && self.is_of_new_owner(job, unit)) {
+            let early = missed || spot && self.is_of_new_owner(job, unit);
+            let overdue = check.misses >= MOST_MISSES && self.is_urgent(job, unit, check);
+            if !skip(id) && (overdue || early && check.leased.is_none()) {
                 self.arbiter_scan = Some(reserved);
                 return Some((id, check.depth));
             }

@@ -18,6 +18,10 @@ use crate::decomposition::JobHash;
 /// admitted up to the same number of owners.
 const MOST_COPIES: usize = 3;
 
+/// The number of leases among which an idle worker looks for units of others. Near the end of a
+/// job with 100,000 workers there are tens of thousands of leases, and most workers are idle.
+const LEASE_SAMPLE: usize = 64;
+
 /// Upper limit of the units in a lease of a guest.
 const MOST_GUEST_LEASE_UNITS: u64 = 2;
 
@@ -293,15 +297,12 @@ impl Campaign {
         hash: JobHash,
         now_ms: u64,
     ) -> Option<Assignment> {
-        /// Near the end of a job with 100,000 workers there are tens of thousands of such leases, and
-        /// most workers have nothing to do.
-        const SAMPLE: usize = 64;
         let quota = self.remaining_quota(request);
         if quota == 0 {
             return None;
         }
         let usual = self.lease_units(request, hash);
-        let sample = self.leases.sample_unstarted(hash, SAMPLE);
+        let sample = self.leases.sample_unstarted(hash, LEASE_SAMPLE);
         let mut most: Option<(u64, u64, f64)> = None;
         for attempt in sample {
             let lease = self.leases.get(attempt)?;
@@ -338,7 +339,7 @@ impl Campaign {
     }
 
     /// Grants a copy of a unit that another worker holds for longer than predicted, or for longer
-    /// than this worker would take.
+    /// than this worker would take: of the oldest such lease of a sample.
     fn grant_copy(
         &mut self,
         request: &SyncRequest,
@@ -348,6 +349,7 @@ impl Campaign {
         if self.remaining_quota(request) == 0 {
             return None;
         }
+        let sample = self.leases.sample(hash, LEASE_SAMPLE);
         let job = self.jobs.get(&hash)?;
         let own_s = self
             .predicted_s(&request.worker, hash, 1)
@@ -384,10 +386,10 @@ impl Campaign {
                 || own_s.is_some_and(|own_s| took_s > own_s)
         };
         let is_leased = |unit: &u64| job.units.status(*unit) == Some(UnitStatus::Leased);
-        let mut oldest: Vec<&Lease> = self
-            .leases
-            .values()
-            .filter(|l| l.job == hash && !l.mirrored && l.worker != request.worker)
+        let mut oldest: Vec<&Lease> = sample
+            .into_iter()
+            .filter_map(|attempt| self.leases.get(attempt))
+            .filter(|l| l.worker != request.worker)
             .filter(|l| l.units.clone().find(is_leased).is_some_and(|unit| late(l, unit)))
             .collect();
         oldest.sort_by_key(|lease| lease.granted_ms);

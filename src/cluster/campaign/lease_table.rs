@@ -9,19 +9,50 @@ use super::leases::Lease;
 use super::reputation::OwnerId;
 use crate::decomposition::JobHash;
 
+/// The numbers of some leases by job and first unit.
+#[derive(Debug, Default)]
+struct LeasesByStart {
+    /// Job, first unit and number.
+    leases: BTreeSet<(JobHash, u64, u64)>,
+    /// By job: the first unit and the number from which on the next sample is taken, if it does not
+    /// begin with the first lease.
+    next_sampled: HashMap<JobHash, (u64, u64)>,
+}
+
+impl LeasesByStart {
+    fn insert(&mut self, attempt: u64, lease: &Lease) {
+        self.leases.insert((lease.job, lease.units.start, attempt));
+    }
+
+    fn remove(&mut self, attempt: u64, lease: &Lease) {
+        self.leases.remove(&(lease.job, lease.units.start, attempt));
+    }
+
+    /// Returns at most `most` leases of a job. Successive calls return all of them in turn.
+    fn sample(&mut self, job: JobHash, most: usize) -> Vec<u64> {
+        let (start, attempt) = self.next_sampled.remove(&job).unwrap_or_default();
+        let from = (job, start, attempt);
+        let in_turn = self.leases.range(from..=(job, u64::MAX, u64::MAX));
+        let in_turn = in_turn.chain(self.leases.range((job, 0, 0)..from));
+        let sample: Vec<_> = in_turn.take(most).collect();
+        if let Some((_, start, attempt)) = sample.last().filter(|_| sample.len() == most) {
+            self.next_sampled.insert(job, (*start, attempt + 1));
+        }
+        sample.into_iter().map(|(_, _, attempt)| *attempt).collect()
+    }
+}
+
 /// All leases by number, by worker, by owner, and by their units.
 #[derive(Debug, Default)]
 pub(super) struct LeaseTable {
     leases: BTreeMap<u64, Lease>,
     of_worker: HashMap<WorkerName, BTreeSet<u64>>,
-    /// Leases of first counts: job, first unit and number.
-    by_start: BTreeSet<(JobHash, u64, u64)>,
+    /// Leases of first counts.
+    by_start: LeasesByStart,
+    /// Leases of first counts with units that are not started, without copies.
+    with_unstarted: LeasesByStart,
     /// All leases: deadline in ms, and number.
     by_deadline: BTreeSet<(u64, u64)>,
-    /// Leases of first counts with units that are not started, without copies: job and number.
-    with_unstarted: BTreeSet<(JobHash, u64)>,
-    /// By job: the number from which on the next sample of them begins, if it is not the first.
-    next_sampled: HashMap<JobHash, u64>,
     /// The most units that any lease of a first count has had.
     longest: u64,
     /// Units leased to each owner for first counts.
@@ -48,17 +79,16 @@ impl LeaseTable {
         attempts
     }
 
+    /// Returns the numbers of at most `most` leases of a job that are first counts. Successive calls
+    /// return all of them in turn.
+    pub(super) fn sample(&mut self, job: JobHash, most: usize) -> Vec<u64> {
+        self.by_start.sample(job, most)
+    }
+
     /// Returns the numbers of at most `most` leases of a job that have units that are not started:
     /// first counts that are not copies. Successive calls return all of them in turn.
     pub(super) fn sample_unstarted(&mut self, job: JobHash, most: usize) -> Vec<u64> {
-        let from = (job, self.next_sampled.remove(&job).unwrap_or_default());
-        let in_turn = self.with_unstarted.range(from..=(job, u64::MAX));
-        let in_turn = in_turn.chain(self.with_unstarted.range((job, 0)..from));
-        let sample: Vec<u64> = in_turn.take(most).map(|(_, attempt)| *attempt).collect();
-        if let Some(last) = sample.last().filter(|_| sample.len() == most) {
-            self.next_sampled.insert(job, last + 1);
-        }
-        sample
+        self.with_unstarted.sample(job, most)
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &Lease> {
@@ -83,7 +113,7 @@ impl LeaseTable {
         units: Range<u64>,
     ) -> impl Iterator<Item = &Lease> {
         let from = units.start.saturating_sub(self.longest);
-        let near = self.by_start.range((job, from, 0)..(job, units.end, 0));
+        let near = self.by_start.leases.range((job, from, 0)..(job, units.end, 0));
         let near = near.filter_map(|(_, _, attempt)| self.leases.get(attempt));
         near.filter(move |lease| lease.units.end > units.start && !lease.units.is_empty())
     }
@@ -102,7 +132,7 @@ impl LeaseTable {
     pub(super) fn insert(&mut self, attempt: u64, lease: Lease) {
         self.of_worker.entry(lease.worker.clone()).or_default().insert(attempt);
         if !lease.mirrored {
-            self.by_start.insert((lease.job, lease.units.start, attempt));
+            self.by_start.insert(attempt, &lease);
             self.longest = self.longest.max(lease.len());
             self.count(&lease, |units| *units += lease.len());
         }
@@ -113,7 +143,7 @@ impl LeaseTable {
 
     pub(super) fn remove(&mut self, attempt: u64) -> Option<Lease> {
         let lease = self.leases.remove(&attempt)?;
-        self.with_unstarted.remove(&(lease.job, attempt));
+        self.with_unstarted.remove(attempt, &lease);
         self.by_deadline.remove(&(lease.deadline_ms, attempt));
         if let Some(attempts) = self.of_worker.get_mut(&lease.worker) {
             attempts.remove(&attempt);
@@ -122,7 +152,7 @@ impl LeaseTable {
             }
         }
         if !lease.mirrored {
-            self.by_start.remove(&(lease.job, lease.units.start, attempt));
+            self.by_start.remove(attempt, &lease);
             self.count(&lease, |units| *units -= lease.len());
         }
         Some(lease)
@@ -156,9 +186,9 @@ impl LeaseTable {
     fn index_unstarted(&mut self, attempt: u64) {
         let Some(lease) = self.leases.get(&attempt) else { return };
         if !lease.mirrored && !lease.copy && lease.unstarted > 0 {
-            self.with_unstarted.insert((lease.job, attempt));
+            self.with_unstarted.insert(attempt, lease);
         } else {
-            self.with_unstarted.remove(&(lease.job, attempt));
+            self.with_unstarted.remove(attempt, lease);
         }
     }
 
@@ -199,6 +229,18 @@ mod tests {
         }
     }
 
+    /// Takes samples until all leases of a job had a turn, and others of another job between them.
+    fn sample_in_turn(leases: &mut LeasesByStart, job: JobHash, other: JobHash) -> BTreeSet<u64> {
+        let of_job = leases.leases.iter().filter(|(of, _, _)| *of == job).count();
+        let first = leases.sample(job, 1);
+        assert_eq!(first.len(), of_job.min(1));
+        let samples = (0..of_job.div_ceil(2)).flat_map(|_| {
+            leases.sample(other, 1);
+            leases.sample(job, 2)
+        });
+        samples.collect()
+    }
+
     proptest! {
         #[test]
         fn the_indexes_agree_with_a_search_of_all_leases(
@@ -229,17 +271,14 @@ mod tests {
                 }
                 for (job, other) in [(0, 1), (1, 0)] {
                     let [job, other] = [job, other].map(|job| JobHash::from_bytes([job; 16]));
-                    let all = table.iter().filter(|(_, lease)| {
-                        lease.job == job && !lease.mirrored && lease.unstarted > 0
-                    });
-                    let all: BTreeSet<u64> = all.map(|(at, _)| at).collect();
-                    prop_assert_eq!(table.sample_unstarted(job, 1).len(), all.len().min(1));
-                    // Samples of other jobs do not change the turn.
-                    let samples = (0..all.len().div_ceil(2)).flat_map(|_| {
-                        table.sample_unstarted(other, 1);
-                        table.sample_unstarted(job, 2)
-                    });
-                    prop_assert_eq!(samples.collect::<BTreeSet<_>>(), all);
+                    let all = |is_sampled: fn(&Lease) -> bool| -> BTreeSet<u64> {
+                        let counts = table.iter().filter(|(_, l)| l.job == job && !l.mirrored);
+                        counts.filter(|(_, lease)| is_sampled(lease)).map(|(at, _)| at).collect()
+                    };
+                    let (all, unstarted) = (all(|_| true), all(|lease| lease.unstarted > 0));
+                    prop_assert_eq!(sample_in_turn(&mut table.by_start, job, other), all);
+                    let sampled = sample_in_turn(&mut table.with_unstarted, job, other);
+                    prop_assert_eq!(sampled, unstarted);
                 }
                 let counted = || table.values().filter(|lease| !lease.mirrored);
                 let all = table.iter().filter(|(_, lease)| lease.deadline_ms <= start);

@@ -169,11 +169,16 @@ impl Campaign {
         }
         self.expire_reservations(now_ms);
         if now_ms >= self.scan_workers_ms {
-            self.scan_workers_ms = now_ms + self.workers.len() as u64 / WORKERS_PER_MS;
+            self.scan_workers_ms = now_ms + self.ms_between_scans();
             self.scan_workers(now_ms);
         }
         events.extend(self.conclude());
         events
+    }
+
+    /// Returns the least time between two scans of all workers, in ms.
+    pub fn ms_between_scans(&self) -> u64 {
+        self.workers.len() as u64 / WORKERS_PER_MS
     }
 
     /// Does the work that requires a scan of all workers.

@@ -19,6 +19,10 @@ use crate::decomposition::JobHash;
 /// Checks for which one call draws a checker, if there are few workers.
 const MOST_DRAWN: usize = 256;
 
+/// Urgent checks, each missed too often, that are left to the arbiter in one call while it decides no
+/// dispute. It counts one unit at a time, and there may be thousands of them.
+const MOST_FOR_ARBITER: usize = 8;
+
 /// Number of candidates up to which each draw looks at all of them, and the number of draws among
 /// more candidates after which it does so.
 const FEW_CANDIDATES: usize = 64;
@@ -95,9 +99,12 @@ impl Campaign {
         Candidates::new(candidates)
     }
 
-    /// Draws a checker for each check that is not reserved.
+    /// Draws a checker for each check that is not reserved, but for those that the arbiter will make
+    /// soon.
     pub(super) fn draw_checkers(&mut self, now_ms: u64) {
         let jobs: Vec<JobHash> = self.jobs.keys().copied().collect();
+        let decides = self.at_arbiter.is_some_and(|task| task.dispute);
+        let mut for_arbiter = if decides { 0 } else { MOST_FOR_ARBITER };
         for hash in jobs {
             let Some(job) = self.jobs.get(&hash) else { continue };
             if job.checks.unreserved.is_empty() || !job.state.is_counted() {
@@ -118,6 +125,14 @@ impl Campaign {
             let next = units.last().map_or(0, |last| last + 1);
             let mut random = self.random.clone();
             let draw = |unit| {
+                let check = job.checks.get(unit)?;
+                if for_arbiter > 0
+                    && check.misses >= MOST_MISSES
+                    && self.is_urgent(job, unit, check)
+                {
+                    for_arbiter -= 1;
+                    return None;
+                }
                 let worker = self.draw_checker(hash, unit, &candidates, &mut random)?;
                 Some((unit, worker.to_owned()))
             };
@@ -141,9 +156,6 @@ impl Campaign {
     ) -> Option<&'a str> {
         let job = self.jobs.get(&hash)?;
         let check = job.checks.get(unit)?;
-        if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
-            return None;
-        }
         let outcome = job.units.outcome(unit)?;
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
@@ -215,7 +227,7 @@ impl Campaign {
 
     /// Returns whether a check that is reserved for a worker may be leased to it.
     fn may_be_leased(&self, worker: &str, depth: Depth, id: UnitId) -> bool {
-        self.at_arbiter != Some(id)
+        self.at_arbiter.is_none_or(|task| task.unit != id)
             && self.jobs.get(&id.job).is_some_and(|job| {
                 job.state.is_counted()
                     && !job.unsuited.contains(worker)
@@ -302,13 +314,16 @@ impl Campaign {
 
     /// In jobs without open units: ends the reservations and leases of full checks that another
     /// worker would have made by now, so that it can make them. Jobs whose units are all recounted
-    /// are left alone, since there is enough other work.
+    /// are left alone until all of them are done, since there is enough other work.
     pub(super) fn withdraw_late_checks(&mut self, now_ms: u64) {
         let late: Vec<(JobHash, u64)> = self
             .jobs
             .iter()
             .filter(|(_, job)| {
-                job.state.is_counted() && job.units.open() == 0 && self.target(job) < 1.0
+                let is_done = job.units.done() == job.units.len();
+                job.state.is_counted()
+                    && job.units.open() == 0
+                    && (is_done || self.target(job) < 1.0)
             })
             .flat_map(|(&hash, job)| {
                 self.late_checks(job, now_ms).into_iter().map(move |unit| (hash, unit))

@@ -81,6 +81,8 @@ pub(super) struct CampaignActor {
     pub(super) timelines: Timelines,
     pub(super) contributions: Contributions,
     pub(super) workers: WorkerDirectory,
+    /// The time of the next scan of all workers, in ms.
+    scan_workers_ms: u64,
     pub(super) disputes: Disputes,
     /// The latest operator events that follow from the ledger.
     past: PastEvents,
@@ -99,7 +101,7 @@ pub(super) struct CampaignActor {
 
 impl CampaignActor {
     pub(super) fn open(
-        ActorOptions { path, snapshot_every, settings }: ActorOptions,
+        ActorOptions { path, snapshot_every, settings, .. }: ActorOptions,
         observers: Observers,
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
     ) -> Result<Self, ServeError> {
@@ -115,6 +117,7 @@ impl CampaignActor {
             timelines: Timelines::default(),
             contributions: Contributions::default(),
             workers: WorkerDirectory::default(),
+            scan_workers_ms: 0,
             disputes: Disputes::new(arbiter),
             past: PastEvents::default(),
             snapshot: None,
@@ -411,14 +414,18 @@ impl CampaignActor {
         let steady_ms = self.clock.now_ms();
         let lease_ms = self.campaign.lease_ms();
         self.timelines.sample(&self.campaign, steady_ms);
-        self.workers.forget_silent(&self.campaign);
-        self.workers.report_silent(&self.campaign, (steady_ms, lease_ms), &self.observers);
         for job in self.disputes.newly_exhausted(&self.campaign) {
             let dispute = describe_dispute(&self.campaign, &self.jobs, &job);
             self.observers.dispute_exhausted(job, &dispute);
         }
         let has_trouble = self.ledger.trouble().is_some();
-        self.observers.sample(&self.campaign, has_trouble, steady_ms, lease_ms);
+        self.observers.sample(&self.campaign, has_trouble);
+        if steady_ms >= self.scan_workers_ms {
+            self.scan_workers_ms = steady_ms + self.campaign.ms_between_scans();
+            self.workers.forget_silent(&self.campaign);
+            self.workers.report_silent(&self.campaign, (steady_ms, lease_ms), &self.observers);
+            self.observers.sample_workers(&self.campaign, steady_ms, lease_ms);
+        }
     }
 
     fn expire_and_finish(&mut self) {

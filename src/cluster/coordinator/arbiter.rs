@@ -2,7 +2,10 @@
 //! twice, the mirror image by the fastest kernel and the unit itself by another, and gives a ruling
 //! only if both agree. An audit counts the unit once, as its mirror image.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
@@ -10,8 +13,8 @@ use crate::cluster::campaign::{ArbiterTask, COORDINATOR, Ruling, Source, SubRang
 use crate::cluster::protocol::BUILD;
 use crate::decomposition::{Decomposition, Job};
 use crate::executor::KernelPreference;
-use crate::kernel::{KernelKind, count_sub_ranges};
-use crate::tally::{Parts, Tally};
+use crate::kernel::{KernelKind, count_parts};
+use crate::tally::Tally;
 
 /// The worker name of the arbiter, which no worker can have.
 pub(super) const NAME: &str = "(arbiter)";
@@ -32,11 +35,13 @@ pub(super) struct ArbiterAnswer {
     pub(super) source: Source,
 }
 
-/// Starts the thread of the arbiter. It ends when the sender is dropped.
+/// Starts the thread of the arbiter, which counts with `threads` threads. It ends when the sender is
+/// dropped.
 ///
 /// # Errors
 /// Returns an error if the thread cannot be spawned.
 pub(super) fn start(
+    threads: NonZeroUsize,
     mut answer: impl FnMut(ArbiterAnswer) + Send + 'static,
 ) -> std::io::Result<mpsc::Sender<Assigned>> {
     let (sender, tasks) = mpsc::channel::<Assigned>();
@@ -45,7 +50,8 @@ pub(super) fn start(
             let (first, second) = kernels(decomposition.job());
             // Count on a separate thread, so that a panic still yields an answer.
             let ruling = std::thread::scope(|scope| {
-                let counting = scope.spawn(|| count(&task, &decomposition, first, second));
+                let counting =
+                    scope.spawn(|| count(&task, &decomposition, (first, second), threads));
                 counting.join().unwrap_or_else(|_| Err("counting failed; see the log".to_owned()))
             });
             let kernel = if task.dispute { format!("{first}+{second}") } else { first.to_string() };
@@ -74,8 +80,8 @@ fn kernels(job: &Job) -> (KernelKind, KernelKind) {
 fn count(
     task: &ArbiterTask,
     decomposition: &Decomposition,
-    first: KernelKind,
-    second: KernelKind,
+    (first, second): (KernelKind, KernelKind),
+    threads: NonZeroUsize,
 ) -> Result<Ruling, String> {
     let began = Instant::now();
     let unit = task.unit.unit;
@@ -83,9 +89,9 @@ fn count(
         return Err(format!("the job has {} units only", decomposition.units()));
     }
     let image = decomposition.mirrored();
-    let mut sums = sums_of(first, &image, unit, task.sub_ranges)?;
+    let mut sums = sums_of(first, &image, (unit, task.sub_ranges), threads)?;
     if task.dispute {
-        let itself = sums_of(second, decomposition, unit, task.sub_ranges)?;
+        let itself = sums_of(second, decomposition, (unit, task.sub_ranges), threads)?;
         let differ = image_differs(&itself, &sums);
         if let Some((one, other)) = differ {
             return Err(format!(
@@ -109,12 +115,13 @@ fn image_differs(one: &[Tally], other: &[Tally]) -> Option<(u128, u128)> {
         .find(|(one, other)| one != other)
 }
 
-/// Counts the given sub-ranges of a unit, or all of them if `sub_ranges` is empty.
+/// Counts the given sub-ranges of a unit, or all of them if `sub_ranges` is empty: as many at a time
+/// as there are threads.
 fn sums_of(
     kind: KernelKind,
     decomposition: &Decomposition,
-    unit: u64,
-    sub_ranges: SubRangeSet,
+    (unit, sub_ranges): (u64, SubRangeSet),
+    threads: NonZeroUsize,
 ) -> Result<Vec<Tally>, String> {
     let wanted = |number: &u32| sub_ranges.is_empty() || sub_ranges.bits() >> number & 1 == 1;
     let ranges: Vec<Range<u64>> = (0..u32::BITS)
@@ -123,11 +130,30 @@ fn sums_of(
         .map(|(_, range)| range)
         .collect();
     let piece = decomposition.job().problem().piece();
-    let mut kernel = kind.build(piece).map_err(|error| error.to_string())?;
-    let parts =
-        count_sub_ranges(&mut *kernel, decomposition, ranges).map_err(|error| error.to_string())?;
-    let tallies: Result<Vec<Tally>, _> = parts.iter().map(Parts::total).collect();
-    tallies.map_err(|error| error.to_string())
+    let next = AtomicUsize::new(0);
+    let count_some = || -> Result<Vec<(usize, Tally)>, String> {
+        let mut kernel = kind.build(piece).map_err(|error| error.to_string())?;
+        let mut sums = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(range) = ranges.get(number) else { return Ok(sums) };
+            let parts = count_parts(&mut *kernel, decomposition, range.clone());
+            let tally = parts.and_then(|parts| parts.total());
+            sums.push((number, tally.map_err(|error| error.to_string())?));
+        }
+    };
+    let counted: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        // This thread counts, too, and alone if no other can be spawned.
+        let others = 1..threads.get().min(ranges.len());
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, count_some).ok();
+        let others: Vec<_> = others.filter_map(spawn).collect();
+        let own = std::iter::once(count_some());
+        let joined = others.into_iter().map(|other| other.join());
+        own.chain(joined.map(|sums| sums.unwrap_or_else(|panic| resume_unwind(panic)))).collect()
+    });
+    let mut sums: Vec<(usize, Tally)> = counted?.into_iter().flatten().collect();
+    sums.sort_unstable_by_key(|(number, _)| *number);
+    Ok(sums.into_iter().map(|(_, tally)| tally).collect())
 }
 
 #[cfg(test)]
@@ -139,15 +165,37 @@ mod tests {
     use crate::engine::plan_for_campaign;
 
     #[test]
+    fn the_sums_do_not_depend_on_the_number_of_threads() {
+        let problem = Problem::empty(Piece::Queen, 12);
+        let decomposition = plan_for_campaign(&problem, Subproblems::Prefixes).expect("small");
+        let all = decomposition.sub_ranges(0).len();
+        assert!(all > 4, "{all}");
+        for bits in [0, 0b1010, 1 << (all - 1)] {
+            let sums = |threads| {
+                let sub_ranges = SubRangeSet::from_bits(bits);
+                let threads = NonZeroUsize::new(threads).expect("some");
+                sums_of(KernelKind::Generic, &decomposition, (0, sub_ranges), threads)
+            };
+            let alone = sums(1).expect("counts");
+            assert_eq!(alone.len(), if bits == 0 { all } else { bits.count_ones() as usize });
+            for _ in 0..8 {
+                assert_eq!(sums(3).as_ref(), Ok(&alone), "{bits:b}");
+                assert_eq!(sums(40).as_ref(), Ok(&alone), "{bits:b}");
+            }
+        }
+    }
+
+    #[test]
     fn the_arbiter_counts_the_known_totals() {
-        for piece in [Piece::Queen, Piece::Rook] {
+        for (piece, threads) in [(Piece::Queen, 1), (Piece::Queen, 3), (Piece::Rook, 40)] {
+            let threads = NonZeroUsize::new(threads).expect("some");
             let decomposition =
                 plan_for_campaign(&Problem::empty(piece, 8), Subproblems::Prefixes).expect("small");
             let decomposition = Arc::new(decomposition);
             let job = decomposition.job().hash();
             let (sender, receiver) = mpsc::channel();
-            let tasks =
-                start(move |answer| sender.send(answer).expect("waited for")).expect("a thread");
+            let tasks = start(threads, move |answer| sender.send(answer).expect("waited for"))
+                .expect("a thread");
             let ask = |unit, bits, dispute| {
                 let sub_ranges = SubRangeSet::from_bits(bits);
                 let task = ArbiterTask { unit: UnitId { job, unit }, sub_ranges, dispute };

@@ -105,6 +105,11 @@ fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> Histogra
     seconds
 }
 
+/// Returns a number as the value of a gauge; a larger one becomes the largest.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 impl Metrics {
     pub(super) fn new() -> Self {
         let mut registry = Registry::with_prefix("nqueens");
@@ -164,16 +169,8 @@ impl Metrics {
         self.sync_s.observe(took.as_secs_f64());
     }
 
-    /// Updates the gauges from the campaign. Workers that have been silent for `lease_ms` are
-    /// removed.
-    pub(super) fn sample(
-        &self,
-        campaign: &Campaign,
-        has_trouble: bool,
-        now_ms: u64,
-        lease_ms: u64,
-    ) {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    /// Updates the gauges of the ledger and of the jobs, and the number of quarantined workers.
+    pub(super) fn sample(&self, campaign: &Campaign, has_trouble: bool) {
         self.ledger_ok.set(i64::from(!has_trouble));
         self.quarantined.set(whole(campaign.quarantined().len() as u64));
         for hash in campaign.jobs() {
@@ -183,6 +180,10 @@ impl Metrics {
                 gauges.get_or_create(&label).set(whole(value(&progress)));
             }
         }
+    }
+
+    /// Updates the gauges of the workers. Those that have been silent for `lease_ms` are removed.
+    pub(super) fn sample_workers(&self, campaign: &Campaign, now_ms: u64, lease_ms: u64) {
         let held = campaign.held();
         let mut recent = 0;
         for (name, worker) in campaign.workers() {
@@ -230,12 +231,9 @@ mod tests {
         metrics.validated(ResultVerdict::Accepted);
         metrics.validated(ResultVerdict::Accepted);
         metrics.appended(2, Duration::from_millis(3));
-        metrics.sample(
-            &Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0)),
-            false,
-            0,
-            90_000,
-        );
+        let campaign = Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0));
+        metrics.sample(&campaign, false);
+        metrics.sample_workers(&campaign, 0, 90_000);
         let text = metrics.text();
         for line in [
             "nqueens_results_total{verdict=\"Accepted\"} 2",

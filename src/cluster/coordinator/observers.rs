@@ -235,16 +235,14 @@ impl Observers {
         move |verdicts| verdicts.iter().for_each(|&verdict| metrics.validated(verdict))
     }
 
-    /// Updates the gauges from the campaign. Workers that have been silent for `lease_ms` are
-    /// removed.
-    pub(super) fn sample(
-        &self,
-        campaign: &Campaign,
-        has_trouble: bool,
-        steady_ms: u64,
-        lease_ms: u64,
-    ) {
-        self.metrics.sample(campaign, has_trouble, steady_ms, lease_ms);
+    /// Updates the gauges of the ledger and of the jobs, and the number of quarantined workers.
+    pub(super) fn sample(&self, campaign: &Campaign, has_trouble: bool) {
+        self.metrics.sample(campaign, has_trouble);
+    }
+
+    /// Updates the gauges of the workers. Those that have been silent for `lease_ms` are removed.
+    pub(super) fn sample_workers(&self, campaign: &Campaign, steady_ms: u64, lease_ms: u64) {
+        self.metrics.sample_workers(campaign, steady_ms, lease_ms);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub struct CoordinatorOptions {
     pub snapshot_every: u64,
     /// The constants of the campaign.
     pub settings: Settings,
+    /// The number of threads with which the coordinator counts units itself.
+    pub arbiter_threads: NonZeroUsize,
     /// The recipients of notifications.
     pub notify: Notify,
     /// The limits on the number and duration of connections.
@@ -54,6 +57,7 @@ pub(super) struct ActorOptions {
     /// The number of entries after which a snapshot is written; 0 for none.
     pub(super) snapshot_every: u64,
     pub(super) settings: Settings,
+    pub(super) arbiter_threads: NonZeroUsize,
 }
 
 /// The addresses of a coordinator that listens.

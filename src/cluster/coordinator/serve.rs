@@ -71,6 +71,7 @@ pub async fn serve(
         reflection,
         snapshot_every,
         settings,
+        arbiter_threads,
         ..
     } = options;
     let (notify, connections) = (options.notify, options.connections);
@@ -88,7 +89,8 @@ pub async fn serve(
     let event_log = EventLog::start(now_ms());
     let observers = Observers::new(Arc::clone(&metrics), notifier, event_log.clone());
     let opened = {
-        let options = ActorOptions { path: ledger_file(&data), snapshot_every, settings };
+        let path = ledger_file(&data);
+        let options = ActorOptions { path, snapshot_every, settings, arbiter_threads };
         let observers = observers.clone();
         // Reading a ledger of a million units takes seconds.
         tokio::task::spawn_blocking(move || actor::start(options, observers)).await

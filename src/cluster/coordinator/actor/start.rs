@@ -39,7 +39,7 @@ pub(in super::super) fn start(
             let _ = handle.blocking_send(Request::run(|actor| actor.rule(answer)));
         }
     };
-    let arbiter = arbiter::start(answer).map_err(ServeError::Thread)?;
+    let arbiter = arbiter::start(options.arbiter_threads, answer).map_err(ServeError::Thread)?;
     let calls = Arc::new(WaitingCalls::default());
     let path = options.path.clone();
     let mut actor = CampaignActor::open(options, observers, (arbiter, Arc::clone(&calls)))?;

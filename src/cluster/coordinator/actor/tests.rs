@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -49,6 +50,7 @@ pub(in crate::cluster::coordinator) fn actor(name: &str) -> TestActor {
         path: folder.join("ledger.db"),
         snapshot_every: 0,
         settings: Settings::default(),
+        arbiter_threads: NonZeroUsize::MIN,
     };
     let actor = CampaignActor::open(options, observers, (arbiter, calls));
     TestActor {
