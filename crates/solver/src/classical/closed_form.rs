@@ -1,8 +1,7 @@
 //! Solutions in closed form: of queens for n = 1 and every n ≥ 4, of toroidal queens wherever there
 //! is one, and of rooks.
 //!
-//! Of queens. //! For even n there are two constructions, at least one of
-//! which applies:
+//! Queens: for even n there are two constructions, at least one of which applies:
 //!
 //! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 is in column 2i, that of row n/2 + i in column 2i
 //!   - 1;
