@@ -15,7 +15,7 @@
 //! part of the day, leaves after 120 days on average (another one takes its place), and one in a
 //! hundred lies in every tenth unit. The rates are such that counting every unit twice, which a job
 //! of several owners without a published total requires, takes the given number of days. The arbiter
-//! is as fast as the fastest volunteer, about ten times as fast as the average.
+//! is as fast as the fastest volunteer, about nine times as fast as the average.
 //!
 //! Not included: gRPC, TLS and the verification of signatures, which `benches/coordinator.rs` and
 //! `docs/operations.md` account for.

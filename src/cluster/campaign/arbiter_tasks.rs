@@ -25,15 +25,15 @@ pub struct ArbiterTask {
 
 impl Campaign {
     /// Returns the arbiter's next task: disputes first, then audits, then checks that no worker can
-    /// make, then reserved checks without a lease that may be made early. `skip` returns true for
-    /// units that the arbiter cannot decide.
+    /// make, then reserved checks that it may make nevertheless. `skip` returns true for units that
+    /// the arbiter cannot decide.
     pub fn next_for_arbiter(
         &mut self,
         now_ms: u64,
         skip: impl Fn(UnitId) -> bool,
     ) -> Option<ArbiterTask> {
         let task = self.task_for_arbiter(now_ms, skip);
-        self.at_arbiter = task;
+        self.at_arbiter = task.map(|task| task.unit);
         task
     }
 

@@ -19,10 +19,6 @@ use crate::decomposition::JobHash;
 /// Checks for which one call draws a checker, if there are few workers.
 const MOST_DRAWN: usize = 256;
 
-/// Urgent checks, each missed too often, that are left to the arbiter in one call while it decides no
-/// dispute. It counts one unit at a time, and there may be thousands of them.
-const MOST_FOR_ARBITER: usize = 8;
-
 /// Number of candidates up to which each draw looks at all of them, and the number of draws among
 /// more candidates after which it does so.
 const FEW_CANDIDATES: usize = 64;
@@ -99,12 +95,9 @@ impl Campaign {
         Candidates::new(candidates)
     }
 
-    /// Draws a checker for each check that is not reserved, but for those that the arbiter will make
-    /// soon.
+    /// Draws a checker for each check that is not reserved.
     pub(super) fn draw_checkers(&mut self, now_ms: u64) {
         let jobs: Vec<JobHash> = self.jobs.keys().copied().collect();
-        let decides = self.at_arbiter.is_some_and(|task| task.dispute);
-        let mut for_arbiter = if decides { 0 } else { MOST_FOR_ARBITER };
         for hash in jobs {
             let Some(job) = self.jobs.get(&hash) else { continue };
             if job.checks.unreserved.is_empty() || !job.state.is_counted() {
@@ -125,14 +118,6 @@ impl Campaign {
             let next = units.last().map_or(0, |last| last + 1);
             let mut random = self.random.clone();
             let draw = |unit| {
-                let check = job.checks.get(unit)?;
-                if for_arbiter > 0
-                    && check.misses >= MOST_MISSES
-                    && self.is_urgent(job, unit, check)
-                {
-                    for_arbiter -= 1;
-                    return None;
-                }
                 let worker = self.draw_checker(hash, unit, &candidates, &mut random)?;
                 Some((unit, worker.to_owned()))
             };
@@ -227,7 +212,7 @@ impl Campaign {
 
     /// Returns whether a check that is reserved for a worker may be leased to it.
     fn may_be_leased(&self, worker: &str, depth: Depth, id: UnitId) -> bool {
-        self.at_arbiter.is_none_or(|task| task.unit != id)
+        self.at_arbiter != Some(id)
             && self.jobs.get(&id.job).is_some_and(|job| {
                 job.state.is_counted()
                     && !job.unsuited.contains(worker)

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
-use super::WorkerName;
-use super::arbiter_tasks::ArbiterTask;
 use super::grants::JobRates;
 use super::job::Job;
 use super::key::{CampaignKey, Draws};
@@ -14,6 +12,7 @@ use super::reputation::Reputation;
 use super::settings::Settings;
 use super::signed_result::ResultKey;
 use super::workers::WorkerState;
+use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
 /// The jobs of a coordinator and the assignment of their units to workers.
@@ -49,8 +48,8 @@ pub struct Campaign {
     pub(super) newly_reserved: BTreeSet<WorkerName>,
     /// Position at which the arbiter's last scan of `reservation_ends` ended.
     pub(super) arbiter_scan: Option<(u64, JobHash, u64)>,
-    /// The task of the arbiter.
-    pub(super) at_arbiter: Option<ArbiterTask>,
+    /// Unit that the arbiter is counting.
+    pub(super) at_arbiter: Option<UnitId>,
     /// The rates of the active workers for each job, as far as they were summed up since the last
     /// tick.
     pub(super) rates: HashMap<JobHash, JobRates>,
