@@ -1,4 +1,5 @@
-//! The flags that set how many units are recounted, and with how many threads the coordinator counts.
+//! The flags that set how many units are recounted, and with how many threads the coordinator does
+//! that.
 
 use std::num::NonZeroUsize;
 

@@ -305,10 +305,9 @@ impl Campaign {
             .jobs
             .iter()
             .filter(|(_, job)| {
-                let is_done = job.units.done() == job.units.len();
-                job.state.is_counted()
-                    && job.units.open() == 0
-                    && (is_done || self.target(job) < 1.0)
+                let all_done = job.units.done() == job.units.len();
+                let ends = job.units.open() == 0 && self.target(job) < 1.0;
+                job.state.is_counted() && (all_done || ends)
             })
             .flat_map(|(&hash, job)| {
                 self.late_checks(job, now_ms).into_iter().map(move |unit| (hash, unit))

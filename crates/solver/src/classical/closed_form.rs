@@ -3,8 +3,8 @@
 //!
 //! Queens: for even n there are two constructions, at least one of which applies:
 //!
-//! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 is in column 2i, that of row n/2 + i in column 2i
-//!   - 1;
+//! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 is in column 2i, that of row n/2 + i in column
+//!   2i - 1;
 //! - B, if n mod 6 ≠ 0: the queen of row i ≤ n/2 is in column 1 + ((2i + n/2 - 3) mod n), that of
 //!   row n + 1 - i in the opposite column, n - ((2i + n/2 - 3) mod n).
 //!
