@@ -348,7 +348,7 @@ impl EngineArgs {
         let refuted = saved.unwrap_or_default();
         let threads = self.threads.map_or_else(cores, usize::from);
         let (placed, blocked) = (problem.placed().to_vec(), problem.blocked().to_vec());
-        let options = Options { threads, refuted, placed, blocked };
+        let options = Options { threads, refuted, solution: None, placed, blocked };
         let found = first::first_solution(n, options, terminal, &mut |refuted| {
             resume_file.write_if_due(|| resume::write(n, refuted))
         });

@@ -33,6 +33,8 @@ pub struct CompletionQuery {
     pub node_limit: u64,
     /// The number of the search order: 0 for the usual one, any other number for a different one.
     pub attempt: u64,
+    /// True to give up after the dives, which can only find a completion.
+    pub only_dives: bool,
 }
 
 /// The outcome of a task, as claimed by the worker that solved it.
@@ -120,9 +122,9 @@ fn from_zero(columns: &[u32], largest: usize) -> Result<Vec<usize>, Malformed> {
 
 impl From<&CompletionQuery> for v1::CompletionQuery {
     fn from(query: &CompletionQuery) -> Self {
-        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt } = *query;
+        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt, only_dives } = *query;
         let (n, columns, node_limit) = (n as u32, from_one(prefix), Some(node_limit));
-        Self { n, columns, programmes, node_limit, attempt }
+        Self { n, columns, programmes, node_limit, attempt, only_dives }
     }
 }
 
@@ -142,11 +144,11 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         /// The least number of programmes for which earlier versions searched, and the node limit for
         /// each of them.
         const EARLIER: (u64, u64) = (32, 10_000);
-        let v1::CompletionQuery { programmes, node_limit, attempt, .. } = *query;
+        let v1::CompletionQuery { programmes, node_limit, attempt, only_dives, .. } = *query;
         let node_limit = node_limit.unwrap_or_else(|| {
             if programmes < EARLIER.0 { 0 } else { programmes.saturating_mul(EARLIER.1) }
         });
-        Ok(Self { n, prefix, programmes, node_limit, attempt })
+        Ok(Self { n, prefix, programmes, node_limit, attempt, only_dives })
     }
 }
 
@@ -323,6 +325,7 @@ mod tests {
             programmes: 15,
             node_limit: 9,
             attempt: 3,
+            only_dives: true,
         };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [

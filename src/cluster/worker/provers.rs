@@ -301,12 +301,13 @@ impl Solvers {
     }
 
     fn complete(&mut self, query: &CompletionQuery, control: &Control<'_>) -> QueryOutcome {
-        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt } = *query;
+        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt, only_dives } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[], &[]))),
         };
-        let query = PrefixQuery { node_limit, ..PrefixQuery::new(prefix, programmes, attempt) };
+        let query =
+            PrefixQuery { node_limit, only_dives, ..PrefixQuery::new(prefix, programmes, attempt) };
         let outcome = solver.solve(&query, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
@@ -335,6 +336,7 @@ mod tests {
             programmes,
             node_limit: 0,
             attempt: 0,
+            only_dives: false,
         })
     }
 

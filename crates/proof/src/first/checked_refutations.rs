@@ -59,6 +59,16 @@ impl CheckedRefutationSet {
         self.by_prefix.len()
     }
 
+    /// Returns the refutation of this prefix, or `None` if there is none.
+    pub fn get(&self, prefix: &[usize]) -> Option<&Refutation> {
+        self.by_prefix.get(prefix).map(|(refutation, _)| refutation)
+    }
+
+    /// Returns the prefixes and their refutations, in any order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[usize], &Refutation)> {
+        self.by_prefix.iter().map(|(prefix, (refutation, _))| (prefix.as_slice(), refutation))
+    }
+
     /// Keeps the refutations of the prefixes for which `is_kept` returns true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&[usize]) -> bool) {
         self.by_prefix.retain(|prefix, _| is_kept(prefix));

@@ -2,6 +2,7 @@
 
 use super::super::ProofError;
 use super::super::bytes::{Reader, Writer};
+use super::TOO_LONG;
 use super::checker::{DEEPEST, TOO_DEEP};
 
 /// A refutation of a certificate: an encoded tree, in prefix order.
@@ -64,6 +65,17 @@ impl Refutation {
     /// with the fewest squares.
     pub fn search() -> Self {
         Self(vec![SEARCH])
+    }
+
+    /// Reads the refutation on the board of size `n` without checking what it proves.
+    ///
+    /// # Errors
+    /// Returns an error if it is damaged, has a step of an unknown kind, or would be too deep as part of
+    /// another one below so many branchings.
+    pub fn check_encoding(&self, n: usize, branchings: usize) -> Result<(), ProofError> {
+        let mut reader = Reader::new(&self.0);
+        skip_tree(&mut reader, n, branchings, |_| Ok(()))?;
+        if reader.is_empty() { Ok(()) } else { Err(TOO_LONG) }
     }
 
     /// Creates a refutation by an exhaustive search that prefers rows and columns that ran out of

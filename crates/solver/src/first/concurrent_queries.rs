@@ -26,8 +26,7 @@ pub struct PrefixQuery<'a> {
     pub node_limit: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
-    /// True to give up after the dives, which can only find a completion. Solvers on other machines
-    /// ignore this.
+    /// True to give up after the dives, which can only find a completion.
     pub only_dives: bool,
 }
 

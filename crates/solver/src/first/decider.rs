@@ -87,7 +87,7 @@ impl<'a> Decider<'a> {
         let lp_limit = self.board.lp_limits().greedy;
         let attempts = 0..self.solvers.len().min(params::MAX_GREEDY_ATTEMPTS) as u64;
         // On boards of odd size, dives find nearly all completions.
-        let are_dives_enough = self.is_local && !self.board.n.is_multiple_of(2);
+        let are_dives_enough = !self.board.n.is_multiple_of(2);
         let query = |attempt| {
             let only_dives = attempt > 0 && are_dives_enough;
             Kind::query(PrefixQuery { only_dives, ..PrefixQuery::new(prefix, lp_limit, attempt) })

@@ -124,7 +124,7 @@ impl Job for DecisionJob<'_> {
     }
 
     fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
-        if self.board.n.is_multiple_of(2) || !self.is_local {
+        if self.board.n.is_multiple_of(2) {
             return None;
         }
         let (prefix, lp_limit) = match self.kind {

@@ -34,6 +34,8 @@ pub struct Options {
     pub threads: usize,
     /// Refutations from an earlier run on the same board.
     pub refuted: Refutations,
+    /// A solution of the same board that is known, if any. It is not validated.
+    pub solution: Option<Vec<usize>>,
     /// Queens that are already placed, on squares of the board; no two of them attack each other.
     pub placed: Vec<Square>,
     /// Squares that must stay empty; no queen is placed on any of them.
@@ -108,7 +110,7 @@ pub fn first_solution(
 
 /// Like [`first_solution`], but with the query solvers of `source`, which run concurrently and may
 /// share the same workers. Their answers are trusted: a caller with remote solvers has to validate
-/// the answers first.
+/// them before it uses the result.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`], or `source` has no solvers.
@@ -141,7 +143,7 @@ fn search(
         solvers: &mut solvers,
         is_local,
         refuted: options.refuted,
-        witness: (n == 0).then(Vec::new),
+        witness: options.solution.or_else(|| (n == 0).then(Vec::new)),
         control,
         statistics: &statistics,
         observer: &mut observer,
@@ -202,8 +204,9 @@ fn decide_rows(decider: &mut Decider<'_>) -> ControlFlow<()> {
 /// completion becomes the witness.
 fn longest_completable(decider: &mut Decider<'_>, greedy: &[usize]) -> ControlFlow<(), usize> {
     let n = decider.board.n;
-    let (mut low, mut high) = (0, greedy.len() + 1);
-    let mut next = (n * 3 / 10).clamp(1, greedy.len().max(1));
+    let common = |columns: &[usize]| columns.iter().zip(greedy).take_while(|(a, b)| a == b).count();
+    let (mut low, mut high) = (decider.witness.as_deref().map_or(0, common), greedy.len() + 1);
+    let mut next = (n * 3 / 10).clamp(low + 1, greedy.len().max(low + 1));
     while high - low > 1 {
         decider.complete(&greedy[..next])?;
         match &decider.witness {
@@ -288,6 +291,35 @@ mod tests {
             assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
         }
         assert!(runs > 30 && late > 10, "{runs} runs, {late} with more than two solvers");
+    }
+
+    #[test]
+    fn a_known_solution_changes_no_answer() {
+        let mut random = Rng::with_seed(45);
+        for n in [4, 5, 6, 8, 9, 12, 13, 14] {
+            let expected = first_answer(Method::Backtracking, &Problem::empty(Piece::Queen, n));
+            let first = expected.clone().expect("a solution");
+            let mirrored: Vec<usize> = first.iter().map(|column| n - 1 - column).collect();
+            let reversed: Vec<usize> = first.iter().rev().copied().collect();
+            // The first solution of the board with the queens of the first rows on the greedy prefix.
+            let below: Vec<Square> =
+                first.iter().take(2).enumerate().map(|(row, &col)| Square::new(row, col)).collect();
+            let options = Options {
+                blocked: vec![Square::new(n - 1, first[n - 1])],
+                placed: below,
+                ..Options::default()
+            };
+            let other = first_solution(n, options, &mut Unobserved, &mut |_| {}).solution;
+            for known in [Some(first), Some(mirrored), Some(reversed), other].into_iter().flatten()
+            {
+                let solvers = SomeSolvers { n, state: Mutex::new((random.fork(), 0)) };
+                let options = Options { solution: Some(known.clone()), ..Options::default() };
+                let found = first_solution_with(n, options, &solvers, &mut Unobserved, &mut |_| {});
+                assert_eq!(found.solution, expected, "n = {n}, {known:?}");
+                let refutations = found.refutations(n);
+                assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
+            }
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@
 //! decided and eliminated cells, which [`nqueens_proof`] adds up; see its module for the format.
 //!
 //! **Remote interface.** A [`PrefixQuery`] is a query for another machine; its answer is a
-//! [`QueryOutcome`], and a refutation is checked before it is used.
+//! [`QueryOutcome`], and a refutation is checked before it is part of a certificate.
 //!
 //! Why knapsacks help: the antidiagonals r + c used by a completion are distinct, as many as there
 //! are open rows, and their sum is the sum of the open rows and columns. The same holds for the

@@ -45,24 +45,33 @@ pub fn read_within(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<Refutations, ResumeError> {
+    let refuted = read_unchecked(n, bytes)?;
+    for (prefix, refutation) in &refuted {
+        check_refutation_within(n, prefix, refutation, u64::MAX, meter)?;
+    }
+    Ok(refuted)
+}
+
+/// Like [`read`], but does not check the refutations.
+///
+/// # Errors
+/// The bytes are in another format or damaged.
+pub fn read_unchecked(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
     let content = checkpoint::open(MAGIC, "first", bytes)?;
     let (found, refuted) = parse(content).map_err(|_| ResumeError::Damaged)?;
     if found != n {
         let (found, wanted) = (format!("n = {found}"), format!("n = {n}"));
         return Err(ResumeError::WrongQuery { found, wanted });
     }
-    for (prefix, refutation) in &refuted {
-        let free = |(row, &column): (usize, &usize)| {
+    let is_valid = |prefix: &Vec<usize>| {
+        let is_free = |(row, &column): (usize, &usize)| {
             column < n && crate::first::board::is_free(&prefix[..row], column)
         };
         // A run never refutes the prefix without queens, and with a queen in each row there is nothing
         // left to refute.
-        if prefix.is_empty() || prefix.len() >= n || !prefix.iter().enumerate().all(free) {
-            return Err(ResumeError::Damaged);
-        }
-        check_refutation_within(n, prefix, refutation, u64::MAX, meter)?;
-    }
-    Ok(refuted)
+        !prefix.is_empty() && prefix.len() < n && prefix.iter().enumerate().all(is_free)
+    };
+    if refuted.keys().all(is_valid) { Ok(refuted) } else { Err(ResumeError::Damaged) }
 }
 
 fn parse(bytes: &[u8]) -> Result<(usize, Refutations), ProofError> {

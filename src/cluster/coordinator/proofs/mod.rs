@@ -3,9 +3,9 @@
 //! Each running proof has a thread. It asks the queries of
 //! [`crate::solver::first::first_solution_with`], or splits the long searches of
 //! [`crate::solver::beautiful::most_beautiful_with`] into subtree tasks. Its remote solvers pass
-//! them to workers, which take tasks from the [`TaskQueue`] through the protocol. Every answer is
-//! validated before it is accepted, so a proof is as good as one found by this machine alone and
-//! needs no second opinion. Proved results are on disk a few seconds later, and a restarted
+//! them to workers, which take tasks from the [`TaskQueue`] through the protocol. Every answer that
+//! a proof consists of is validated, so it is as good as one found by this machine alone and needs no
+//! second opinion. Proved results are on disk a few seconds later, and a restarted
 //! coordinator continues from there. It also checks the proofs that were finished before, in the
 //! background; until that is done they are not reported as finished, and their certificates are not
 //! handed out.
@@ -14,12 +14,14 @@
 //! |---|---|
 //! | `proof.rs` | a proof, its state and its thread |
 //! | `search.rs` | the search of that thread |
+//! | `refutation_checks.rs` | the refutations that a search uses, and their checks |
 //! | `task_queue.rs` | the queue of tasks between solvers and workers |
 //! | `remote_solver.rs` | remote solvers, and the validation of answers |
 //! | `proof_store.rs` | the files of a proof |
 
 mod proof;
 mod proof_store;
+mod refutation_checks;
 mod remote_solver;
 mod search;
 mod task_queue;

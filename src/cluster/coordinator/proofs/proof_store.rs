@@ -4,7 +4,8 @@
 //! | file | content |
 //! |---|---|
 //! | `job.json` | the [`ProofRecord`] |
-//! | `refuted` | refutations for a first solution, written by [`resume`], checked when read |
+//! | `refuted` | checked refutations for a first solution, written by [`resume`] |
+//! | `unchecked` | refutations that were not checked yet, in the same format |
 //! | `proved` | records for a most beautiful one, written by its engine, checked when read |
 //! | `certificate` | the certificate, once everything is proved |
 
@@ -126,14 +127,24 @@ impl ProofStore {
         Ok(serde_json::from_slice(&self.read("job.json")?)?)
     }
 
-    pub(super) fn write_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
-        self.write("refuted", &resume::write(n, refuted))
+    /// Saves refutations: those that are checked, and others.
+    pub(super) fn write_refuted(
+        &self,
+        n: usize,
+        (checked, unchecked): (Refutations, Refutations),
+    ) -> io::Result<()> {
+        self.write("refuted", &resume::write(n, &checked))?;
+        self.write("unchecked", &resume::write(n, &unchecked))
     }
 
-    /// Reads the saved refutations and checks them. Returns none if nothing was saved.
-    pub(super) fn refuted(&self, n: usize, meter: &mut Meter<'_>) -> io::Result<Refutations> {
-        let Some(bytes) = self.read_saved("refuted")? else { return Ok(Refutations::new()) };
-        resume::read_within(n, &bytes, meter).map_err(|error| io::Error::other(error.to_string()))
+    /// Reads the saved refutations, without checking them: those that were checked before they were
+    /// saved, and others. Returns none if nothing was saved.
+    pub(super) fn refuted(&self, n: usize) -> io::Result<(Refutations, Refutations)> {
+        let read = |name| {
+            let Some(bytes) = self.read_saved(name)? else { return Ok(Refutations::new()) };
+            resume::read_unchecked(n, &bytes).map_err(|error| io::Error::other(error.to_string()))
+        };
+        Ok((read("refuted")?, read("unchecked")?))
     }
 
     pub(super) fn write_proved(&self, state: &[u8]) -> io::Result<()> {

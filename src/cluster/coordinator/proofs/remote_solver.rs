@@ -5,12 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::lock;
-use super::task_queue::{Answered, TaskKind, TaskQueue};
+use super::refutation_checks::{PrefixRefutation, RefutationChecks};
+use super::task_queue::{Answered, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
 use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
-use crate::proof::first::{CheckedRefutation, CheckedRefutationSet, Refutation};
+use crate::proof::first::Refutation;
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
 use crate::solver::first::{
@@ -37,7 +38,7 @@ impl CheckPermits {
     }
 
     /// Runs `work` once a permit is free.
-    fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         let free = self.released.wait_while(lock(&self.free), |free| *free == 0);
         let mut free = free.unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
@@ -56,7 +57,7 @@ impl CheckPermits {
 }
 
 /// Returns the result of `work` and its duration.
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub(super) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
     (work(), began.elapsed())
 }
@@ -91,28 +92,19 @@ pub(super) struct RemoteSolver {
 }
 
 impl RemoteSolver {
-    /// Asks once and validates the answer. A worker that gives a wrong answer, or too many useless
-    /// ones, gets no more queries. The closure may correct the work that a worker claims. Returns
-    /// `None` once the query is no longer `wanted`.
-    fn ask<T>(
+    /// Asks a worker. Returns `None` once the query is no longer `wanted`.
+    fn ask(&self, query: TaskQuery, wanted: &dyn Fn() -> bool) -> Option<Answered> {
+        self.queue.ask((self.job, self.priority), query, wanted)
+    }
+
+    /// Records the verdict on an answer, whose validation took `took`. A worker that gives a wrong
+    /// answer, or too many useless ones, gets no more queries. Returns the final verdict.
+    pub(super) fn conclude(
         &self,
-        query: TaskQuery,
-        wanted: &dyn Fn() -> bool,
-        validate: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
-    ) -> Option<(AnswerVerdict, T)> {
-        let mut answered = self.queue.ask((self.job, self.priority), query, wanted)?;
-        let is_refuted = matches!(answered.answer.outcome, TaskOutcome::Refuted(_));
-        let validate = || timed(|| validate(&mut answered.answer));
-        // The check of a refutation may take minutes. Other answers to such queries need not wait for
-        // it.
-        let ((mut verdict, value), took) = match answered.kind {
-            TaskKind::Completion if !is_refuted => validate(),
-            TaskKind::Completion | TaskKind::Part => self.permits.within(validate),
-        };
-        if verdict == AnswerVerdict::Useless && !wanted() {
-            // The check was stopped, which is not the worker's fault.
-            return None;
-        }
+        answered: &Answered,
+        mut verdict: AnswerVerdict,
+        took: Duration,
+    ) -> AnswerVerdict {
         // An answer that gives up is neither useful nor useless.
         let useful =
             verdict == AnswerVerdict::Good && answered.answer.outcome != TaskOutcome::GivenUp;
@@ -121,13 +113,13 @@ impl RemoteSolver {
         {
             verdict = AnswerVerdict::Wrong("ten answers in a row were useless".to_owned());
         }
-        self.listener.validated(&answered, &verdict, took);
+        self.listener.validated(answered, &verdict, took);
         match &verdict {
             AnswerVerdict::Wrong(why) => self.queue.quarantine(&answered.worker, why),
-            AnswerVerdict::Unknown(why) => self.queue.mark_unreadable(&answered, why),
+            AnswerVerdict::Unknown(why) => self.queue.mark_unreadable(answered, why),
             AnswerVerdict::Good | AnswerVerdict::Useless => {}
         }
-        Some((verdict, value))
+        verdict
     }
 }
 
@@ -135,115 +127,117 @@ impl RemoteSolver {
 pub(super) struct RemoteQuerySolver {
     pub(super) n: usize,
     pub(super) solver: RemoteSolver,
-    /// The refutations that were accepted.
-    pub(super) checked: Arc<Mutex<CheckedRefutationSet>>,
+    pub(super) checks: Arc<RefutationChecks>,
 }
 
 impl QuerySolver for RemoteQuerySolver {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
-        let PrefixQuery { prefix, lp_limit: programmes, attempt, .. } = *query;
+        let PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives, .. } = *query;
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
+            if let QueryOutcome::Completed(columns) = &outcome {
+                self.checks.add_solution(columns);
+            }
             return outcome;
         }
         let most_nodes = programmes.saturating_mul(SEARCH_NODES_PER_LP).min(MOST_NODES_OF_A_SEARCH);
         let node_limit = query.node_limit.min(most_nodes);
         let (n, prefix) = (self.n, prefix.to_vec());
-        let query = CompletionQuery { n, prefix, programmes, node_limit, attempt };
+        let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives };
+        let wanted = || !task.is_stopped();
         loop {
-            let wanted = || !task.is_stopped();
-            let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
-                let is_stopped = || !wanted();
-                let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
-                let (verdict, outcome) =
-                    validate_completion(&query, &answer.outcome, &self.checked, &mut meter);
-                let early =
-                    answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
-                let verdict = if early { AnswerVerdict::Useless } else { verdict };
-                (verdict, (outcome, answer.nodes, answer.programmes))
-            });
-            match asked {
-                None => return QueryOutcome::Stopped,
-                Some((AnswerVerdict::Good, (outcome, nodes, solved))) => {
-                    // The work that a worker claims must not steer the search.
-                    task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
-                    task.add_lps(solved.min(2 * programmes + 1));
-                    return outcome;
-                }
-                Some((AnswerVerdict::Useless | AnswerVerdict::Unknown(_), _)) => {
-                    return QueryOutcome::GivenUp;
-                }
-                Some((AnswerVerdict::Wrong(_), _)) => {}
+            if let Some(refutation) = self.checks.usable(&query.prefix, &wanted) {
+                return QueryOutcome::Refuted(refutation);
             }
+            if self.checks.is_uncheckable(&query) {
+                return QueryOutcome::GivenUp;
+            }
+            let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted);
+            let Some(answered) = asked else { return QueryOutcome::Stopped };
+            let (nodes, solved) = (answered.answer.nodes, answered.answer.programmes);
+            let Some(outcome) = self.outcome(&query, answered, &wanted) else { continue };
+            // The work that a worker claims must not steer the search.
+            task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
+            task.add_lps(solved.min(2 * programmes + 1));
+            return outcome;
+        }
+    }
+}
+
+impl RemoteQuerySolver {
+    /// Returns the outcome of a query by this answer, or `None` if the answer cannot be used.
+    fn outcome(
+        &self,
+        query: &CompletionQuery,
+        answered: Answered,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<QueryOutcome> {
+        if let TaskOutcome::Refuted(refutation) = &answered.answer.outcome {
+            if let Err(verdict) = validate_encoding(query, refutation) {
+                let verdict = self.solver.conclude(&answered, verdict, Duration::ZERO);
+                let is_wrong = matches!(verdict, AnswerVerdict::Wrong(_));
+                return (!is_wrong).then_some(QueryOutcome::GivenUp);
+            }
+            let (prefix, refutation) = (query.prefix.clone(), refutation.clone());
+            let answered = Some((query.clone(), answered));
+            let one = PrefixRefutation { prefix, refutation, answered };
+            return self.checks.add(one, wanted).map(QueryOutcome::Refuted);
+        }
+        let (verdict, took) = timed(|| validate_completion(query, &answered.answer));
+        match (self.solver.conclude(&answered, verdict, took), answered.answer.outcome) {
+            (AnswerVerdict::Wrong(_), _) => None,
+            (AnswerVerdict::Good, TaskOutcome::Completed(columns)) => {
+                self.checks.add_solution(&columns);
+                Some(QueryOutcome::Completed(columns))
+            }
+            _ => Some(QueryOutcome::GivenUp),
         }
     }
 }
 
 /// The maximum number of steps for checking an answer: at most about two minutes.
-const MOST_STEPS: u64 = 160_000_000;
+pub(super) const MOST_STEPS: u64 = 160_000_000;
 
 /// The largest node limit of a search at a worker, no more than can be checked within
 /// [`MOST_STEPS`], at up to sixteen steps for a node. Measured with three workers and at most five
 /// million nodes: n = 93 55 s, with ten million 31 s.
 const MOST_NODES_OF_A_SEARCH: u64 = 10_000_000;
 
-/// Returns the maximum work for checking a refutation, in the unit of certificates.
-fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
-    /// For each node of such a search: two to four queens are usual.
-    const NODE: u64 = 8;
-    /// For each linear relaxation that was allowed, and once more: as much as all of n = 62 takes,
-    /// which is half a second.
-    const EACH: u64 = 200_000;
-    /// For an eliminated cell: a queen and a dual bound. A refutation may eliminate again all cells
-    /// that were eliminated above it, which cost the solver no linear relaxation; but it has to
-    /// name each cell.
-    const SQUARE: u64 = 501;
-    let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
-    EACH.saturating_mul(query.programmes.saturating_add(1))
-        .saturating_add(NODE.saturating_mul(query.node_limit))
-        .saturating_add(SQUARE * squares)
+/// Checks that a refutation can be read, also as part of one of a shorter prefix.
+///
+/// # Errors
+/// Returns the verdict on the answer if it cannot be read.
+fn validate_encoding(
+    query: &CompletionQuery,
+    refutation: &Refutation,
+) -> Result<(), AnswerVerdict> {
+    let CompletionQuery { n, prefix, .. } = query;
+    refutation.check_encoding(*n, 0).map_err(|error| AnswerVerdict::of_refutation(&error))?;
+    refutation.check_encoding(*n, prefix.len()).map_err(|_| AnswerVerdict::Useless)
 }
 
-/// Validates an answer. Returns the verdict and the outcome to use; adds a refutation to `checked`.
-fn validate_completion(
-    query: &CompletionQuery,
-    outcome: &TaskOutcome,
-    checked: &Mutex<CheckedRefutationSet>,
-    meter: &mut Meter<'_>,
-) -> (AnswerVerdict, QueryOutcome) {
-    let CompletionQuery { n, prefix, .. } = query;
-    let wrong = |why: String| (AnswerVerdict::Wrong(why), QueryOutcome::GivenUp);
-    match outcome {
-        TaskOutcome::Refuted(refutation) => {
-            let most_work = most_work(query, refutation);
-            match CheckedRefutation::new(*n, prefix, refutation.clone(), most_work, meter) {
-                Ok(one) => {
-                    lock(checked).insert(one);
-                    (AnswerVerdict::Good, QueryOutcome::Refuted(refutation.clone()))
-                }
-                Err(
-                    ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped,
-                ) => (AnswerVerdict::Useless, QueryOutcome::GivenUp),
-                Err(error @ ProofError::UnknownStep(_)) => (
-                    AnswerVerdict::Unknown(format!("of a refutation, {error}")),
-                    QueryOutcome::GivenUp,
-                ),
-                Err(error) => wrong(format!("its refutation is wrong: {error}")),
-            }
+/// Returns the verdict on an answer that is no refutation.
+fn validate_completion(query: &CompletionQuery, answer: &TaskAnswer) -> AnswerVerdict {
+    let CompletionQuery { n, prefix, programmes, only_dives, .. } = query;
+    let wrong = |why: &str| AnswerVerdict::Wrong(why.to_owned());
+    match &answer.outcome {
+        TaskOutcome::Completed(columns) if columns.len() != *n || !columns.starts_with(prefix) => {
+            wrong("its completion does not extend the prefix of the query")
         }
-        TaskOutcome::Completed(columns) if columns.len() == *n && columns.starts_with(prefix) => {
-            if is_solution(Piece::Queen, columns) {
-                (AnswerVerdict::Good, QueryOutcome::Completed(columns.clone()))
-            } else {
-                wrong("the queens of its completion attack each other".to_owned())
-            }
+        TaskOutcome::Completed(columns) if !is_solution(Piece::Queen, columns) => {
+            wrong("the queens of its completion attack each other")
         }
-        TaskOutcome::Completed(_) => {
-            wrong("its completion does not extend the prefix of the query".to_owned())
+        TaskOutcome::Refuted(_) | TaskOutcome::Tree(_) => {
+            wrong("its answer is of another kind than the query")
         }
-        TaskOutcome::Tree(_) => wrong("its answer is of another kind than the query".to_owned()),
-        TaskOutcome::GivenUp | TaskOutcome::Stopped => (AnswerVerdict::Good, QueryOutcome::GivenUp),
+        // It gave up early.
+        TaskOutcome::GivenUp if answer.programmes < *programmes && !only_dives => {
+            AnswerVerdict::Useless
+        }
+        TaskOutcome::Completed(_) | TaskOutcome::GivenUp | TaskOutcome::Stopped => {
+            AnswerVerdict::Good
+        }
     }
 }
 
@@ -273,15 +267,21 @@ impl SubtreeSolver for RemoteSubtreeSolver {
     fn solve(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<ValidatedAnswer> {
         loop {
             let wanted = || !cancel.is_abandoned();
-            let (_, reached) =
-                self.solver.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
-                    let known = question.part.premises();
-                    let is_stopped = || !wanted();
-                    let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
-                    self.checkers.with(known, |checker| {
-                        validate_part(checker, &question, answer, &mut meter)
-                    })
-                })?;
+            let mut answered = self.solver.ask(TaskQuery::Part(question.clone()), &wanted)?;
+            let answer = &mut answered.answer;
+            let validate = || {
+                let is_stopped = || !wanted();
+                let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
+                self.checkers.with(question.part.premises(), |checker| {
+                    validate_part(checker, &question, answer, &mut meter)
+                })
+            };
+            let ((verdict, reached), took) = self.solver.permits.within(|| timed(validate));
+            if verdict == AnswerVerdict::Useless && !wanted() {
+                // The check was stopped, which is not the worker's fault.
+                return None;
+            }
+            self.solver.conclude(&answered, verdict, took);
             if reached.is_some() {
                 return reached;
             }

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{fmt, io, thread};
 
 use super::super::lock;
 use super::Proof;
 use super::proof_store::Goal;
+use super::refutation_checks::{EndChecks, RefutationChecks};
 use super::remote_solver::{
     AnswerObserver, CheckPermits, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver,
     check_threads,
@@ -33,7 +34,7 @@ struct RemoteQuerySolvers<'a> {
     n: usize,
     queue: &'a TaskQueue,
     solver: &'a (dyn Fn() -> RemoteSolver + Sync),
-    checked: Arc<Mutex<CheckedRefutationSet>>,
+    checks: &'a Arc<RefutationChecks>,
     /// The number of solvers so far.
     number: Mutex<usize>,
 }
@@ -54,8 +55,8 @@ impl SolverSource for RemoteQuerySolvers<'_> {
         let before = *number;
         *number = before.max(self.queue.wanted_tasks().clamp(2, REMOTE_SOLVERS));
         let solver = |_| -> Box<dyn QuerySolver> {
-            let (solver, checked) = ((self.solver)(), Arc::clone(&self.checked));
-            Box::new(RemoteQuerySolver { n: self.n, solver, checked })
+            let (solver, checks) = ((self.solver)(), Arc::clone(self.checks));
+            Box::new(RemoteQuerySolver { n: self.n, solver, checks })
         };
         (before..*number).map(solver).collect()
     }
@@ -94,34 +95,63 @@ impl Proof {
         queue: &TaskQueue,
         solver: &(dyn Fn() -> RemoteSolver + Sync),
     ) -> io::Result<()> {
-        // This machine wrote the data, so there is no limit on checking it; but a stop interrupts
-        // the check.
+        // This machine checked the data before, so there is no limit on the second check; but a stop
+        // interrupts it.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let refuted = self.store.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let mut meter = Meter::new(None).stopped_by(&is_stopped);
+        let (mut refuted, unchecked) = self.store.refuted(n)?;
+        let checks = RefutationChecks::new(n, &mut refuted, unchecked, &mut meter)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let checks = Arc::new(checks);
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-        let checked = Arc::new(Mutex::new(CheckedRefutationSet::new(n)));
-        let solvers = RemoteQuerySolvers {
-            n,
-            queue,
-            solver,
-            checked: Arc::clone(&checked),
-            number: Mutex::new(0),
-        };
-        let options = Options { refuted, ..Options::default() };
+        thread::scope(|scope| {
+            // Also on a panic, or the scope would not end.
+            let _guard = EndChecks(&checks);
+            for _ in 0..check_threads() {
+                scope.spawn(|| checks.run(&solver(), &is_stopped));
+            }
+            self.search_with_checks(n, refuted, (queue, solver), &checks)
+        })
+    }
+
+    /// Searches, and begins again without the refutations that cannot be used until there are none.
+    fn search_with_checks(
+        &self,
+        n: usize,
+        refuted: Refutations,
+        (queue, solver): (&TaskQueue, &(dyn Fn() -> RemoteSolver + Sync)),
+        checks: &Arc<RefutationChecks>,
+    ) -> io::Result<()> {
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
         let mut saver = Saver::new(self);
-        let found =
-            first::first_solution_with(n, options, &solvers, &mut StopSink(self), &mut |refuted| {
-                self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-                forget_unused(&mut lock(&checked), refuted);
-                saver.save_if_due(|| self.store.write_refuted(n, refuted));
-            });
-        self.store.write_refuted(n, &found.refuted)?;
-        if found.finished {
-            let mut meter = Meter::new(None).stopped_by(&is_stopped);
-            let certificate = certificate(n, &found, &lock(&checked), &mut meter)?;
-            self.finish(&certificate, found.solution)?;
+        let mut options = Options { refuted, ..Options::default() };
+        loop {
+            let solvers = RemoteQuerySolvers { n, queue, solver, checks, number: Mutex::new(0) };
+            let sink = &mut SearchSink { proof: self, checks: Some(checks) };
+            let mut found =
+                first::first_solution_with(n, options, &solvers, sink, &mut |refuted| {
+                    self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+                    checks.forget_unused(refuted);
+                    saver.save_if_due(|| self.store.write_refuted(n, checks.to_save(refuted)));
+                });
+            self.store.write_refuted(n, checks.to_save(&found.refuted))?;
+            let is_proved = found.finished && checks.wait_for(&found.refuted, &is_stopped);
+            if checks.remove_unusable(&mut found.refuted) && !is_stopped() {
+                let (refuted, solution) = (found.refuted, checks.solution());
+                options = Options { refuted, solution, ..Options::default() };
+                continue;
+            }
+            if found.finished {
+                self.store.write_refuted(n, checks.to_save(&found.refuted))?;
+            }
+            if is_proved {
+                let mut meter = Meter::new(None).stopped_by(&is_stopped);
+                let certificate =
+                    checks.with_checked(|checked| certificate(n, &found, checked, &mut meter))?;
+                self.finish(&certificate, found.solution)?;
+            }
+            return Ok(());
         }
-        Ok(())
     }
 
     fn search_most_beautiful(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
@@ -139,8 +169,13 @@ impl Proof {
             lock(&self.progress).stage = Some((stage.position, stage.best.to_vec()));
             saver.save_if_due(|| self.store.write_proved(&stage.checkpoint()));
         };
-        let exact =
-            most_beautiful_with(query, solvers.collect(), begun, &mut StopSink(self), &mut keep);
+        let exact = most_beautiful_with(
+            query,
+            solvers.collect(),
+            begun,
+            &mut SearchSink { proof: self, checks: None },
+            &mut keep,
+        );
         let Exact { answer, certificate, checkpoint } = exact;
         if let Some(state) = checkpoint {
             self.store.write_proved(&state)?;
@@ -159,16 +194,6 @@ impl Proof {
     }
 }
 
-/// The maximum number of checked refutations beyond twice the number of those that are needed.
-const MOST_UNUSED: usize = 100;
-
-/// Forgets the checked refutations that are no longer needed if there are too many.
-fn forget_unused(checked: &mut CheckedRefutationSet, refuted: &Refutations) {
-    if checked.len() > MOST_UNUSED + 2 * refuted.len() {
-        checked.retain(|prefix| refuted.contains_key(prefix));
-    }
-}
-
 /// Returns the certificate of a first solution. Refutations in `checked` are not checked again.
 fn certificate(
     n: usize,
@@ -183,15 +208,21 @@ fn certificate(
     certificate.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// A progress sink that stops the search with its proof and records the progress.
-struct StopSink<'a>(&'a Proof);
+/// A progress sink that stops the search with its proof or for its checks, and records the progress.
+struct SearchSink<'a> {
+    proof: &'a Proof,
+    checks: Option<&'a RefutationChecks>,
+}
 
-impl ProgressSink for StopSink<'_> {
+impl ProgressSink for SearchSink<'_> {
     fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if matches!(self.0.goal, Goal::First { .. }) {
-            self.0.row.store(progress.level as u32, Ordering::Relaxed);
+        let Self { proof, checks } = self;
+        if matches!(proof.goal, Goal::First { .. }) {
+            proof.row.store(progress.level as u32, Ordering::Relaxed);
         }
-        if self.0.stop.load(Ordering::Relaxed) {
+        if proof.stop.load(Ordering::Relaxed)
+            || checks.is_some_and(RefutationChecks::interrupt_search)
+        {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -228,35 +259,6 @@ impl<'a> Saver<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Piece, Square, first_attack};
-    use crate::proof::first::{CheckedRefutation, Refutation};
-
-    #[test]
-    fn checked_refutations_that_are_no_longer_needed_are_forgotten() {
-        let n = 8;
-        let mut checked = CheckedRefutationSet::new(n);
-        let (mut refuted, mut inserted) = (Refutations::new(), 0);
-        for number in 0..n.pow(5) {
-            let prefix: Vec<usize> = (0..5).map(|row| number / n.pow(row) % n).collect();
-            let squares: Vec<Square> =
-                prefix.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
-            if first_attack(Piece::Queen, n, &squares).is_some() {
-                continue;
-            }
-            let (search, meter) = (Refutation::search(), &mut Meter::default());
-            if let Ok(one) = CheckedRefutation::new(n, &prefix, search.clone(), u64::MAX, meter) {
-                checked.insert(one);
-                inserted += 1;
-                if inserted % 10 == 0 {
-                    refuted.insert(prefix, search);
-                }
-                forget_unused(&mut checked, &refuted);
-                assert!(checked.len() <= MOST_UNUSED + 2 * refuted.len());
-                assert!(checked.len() >= refuted.len());
-            }
-        }
-        assert!(inserted > 3 * MOST_UNUSED, "{inserted}");
-    }
 
     #[test]
     fn slow_checkpoints_are_written_less_often() {

@@ -29,7 +29,7 @@ fn bytes(query: &TaskQuery) -> usize {
     /// The size of a number, including its framing.
     const NUMBER: usize = 8;
     match query {
-        TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
+        TaskQuery::Completion(query) => NUMBER * (5 + query.prefix.len()),
         TaskQuery::Part(question) => {
             let known = question.part.premises();
             let numbers = 8

@@ -118,7 +118,7 @@ impl Operations for Service {
         &self,
         request: Request<v1::StatusRequest>,
     ) -> Result<Response<StatusStream>, Status> {
-        const EVERY: Duration = Duration::from_secs(1);
+        const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         self.shared.access.admit(&request, Action::Watch, "")?;
         let open = Arc::clone(&self.shared.watching).try_acquire_owned();
         let open = open.map_err(|_| {
@@ -134,6 +134,8 @@ impl Operations for Service {
             let _open = open;
             let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
             let mut next = Some(first);
+            // Short at first: a caller that waits for a quick job waits little longer than it takes.
+            let mut pause = LONGEST_PAUSE / 32;
             loop {
                 if let Some(status) = next.take()
                     && sender.send(Ok(status)).await.is_err()
@@ -141,7 +143,7 @@ impl Operations for Service {
                     return;
                 }
                 tokio::select! {
-                    () = tokio::time::sleep(EVERY) => {}
+                    () = tokio::time::sleep(pause) => {}
                     () = sender.closed() => return,
                     _ = stopping.wait_for(|stop| *stop) => return,
                 }
@@ -151,6 +153,7 @@ impl Operations for Service {
                     let _ = sender.send(Err(status)).await;
                     return;
                 }
+                pause = pause.mul_f64(1.25).min(LONGEST_PAUSE);
                 let Ok(status) = service.whole_status(digits.clone()).await else { return };
                 let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
                 if timeless != last {

@@ -1,91 +1,54 @@
-use std::sync::mpsc;
-use std::thread;
-
 use super::*;
-use crate::cluster::protocol::ProveCall;
 use crate::proof::Beauty;
 use crate::proof::beautiful::Subtree;
 use crate::proof::first::Multipliers;
 use crate::solver::beautiful::Searcher;
-use crate::solver::first::{Control, query_solver};
 
 /// Returns a query with a search limit of a node.
 fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
     let prefix = prefix.to_vec();
-    CompletionQuery { n, prefix, programmes, node_limit: 1, attempt: 0 }
-}
-
-/// Validates an answer. A refutation is kept exactly if it is good.
-fn validate(
-    query: &CompletionQuery,
-    outcome: &TaskOutcome,
-    meter: &mut Meter<'_>,
-) -> (AnswerVerdict, QueryOutcome) {
-    let checked = Mutex::new(CheckedRefutationSet::new(query.n));
-    let validated = validate_completion(query, outcome, &checked, meter);
-    let is_kept = !lock(&checked).is_empty();
-    let is_good_refutation = matches!(&validated, (AnswerVerdict::Good, QueryOutcome::Refuted(_)));
-    assert_eq!(is_kept, is_good_refutation, "{validated:?}");
-    validated
+    CompletionQuery { n, prefix, programmes, node_limit: 1, attempt: 0, only_dives: false }
 }
 
 #[test]
-fn correct_answers_are_accepted_and_wrong_ones_refused() {
+fn completions_and_answers_that_give_up_are_validated() {
     // The first solution of eight queens begins with 1 5 (1-based).
-    let open = query(8, &[0], 1);
-    let closed = query(8, &[0, 2], 1);
-    let outcome = |query: &CompletionQuery| {
-        let control = Control::default();
-        let question = PrefixQuery::new(&query.prefix, 100, 0);
-        query_solver(query.n, &[], &[]).solve(&question, Task::alone(&control))
+    let open = query(8, &[0], 2);
+    let verdict = |outcome: TaskOutcome, programmes, only_dives| {
+        let answer = TaskAnswer { outcome, nodes: 0, programmes, elapsed_s: 0.0 };
+        validate_completion(&CompletionQuery { only_dives, ..open.clone() }, &answer)
     };
-    let (completed, refuted) = (outcome(&open), outcome(&closed));
-    assert!(matches!(completed, QueryOutcome::Completed(_)));
-    assert!(matches!(refuted, QueryOutcome::Refuted(_)));
-    let validated = |query, outcome: &QueryOutcome| {
-        validate(query, &outcome.clone().into(), &mut Meter::default()).0
-    };
-    assert_eq!(validated(&open, &completed), AnswerVerdict::Good);
-    assert_eq!(validated(&closed, &refuted), AnswerVerdict::Good);
-    assert!(matches!(validated(&open, &refuted), AnswerVerdict::Wrong(_)));
-    assert!(matches!(validated(&closed, &completed), AnswerVerdict::Wrong(_)));
-    let attacked = QueryOutcome::Completed((0..8).collect());
-    assert!(matches!(validated(&open, &attacked), AnswerVerdict::Wrong(_)));
-    let nonsense = QueryOutcome::Refuted(Refutation::from_bytes(vec![0, 0]));
-    assert!(matches!(validated(&closed, &nonsense), AnswerVerdict::Wrong(_)));
-    // An unknown step is not a wrong answer.
-    let newer = QueryOutcome::Refuted(Refutation::from_bytes(vec![10, 9]));
-    assert!(
-        matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 10"))
-    );
-    // A refutation that only demands a search must not keep the checker busy for ever.
-    let wide = query(100, &[0], 0);
-    assert_eq!(
-        validated(&wide, &QueryOutcome::Refuted(Refutation::search())),
-        AnswerVerdict::Useless
-    );
-    let tree = validate(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
-    assert!(matches!(tree.0, AnswerVerdict::Wrong(_)));
+    let completed = |columns: &[usize]| verdict(TaskOutcome::Completed(columns.to_vec()), 0, false);
+    assert_eq!(completed(&[0, 4, 7, 5, 2, 6, 1, 3]), AnswerVerdict::Good);
+    let wrong: [&[usize]; 4] =
+        [&[0, 1, 2, 3, 4, 5, 6, 7], &[0, 4, 7, 5, 2, 6, 1], &[], &[1, 3, 5, 7, 2, 0, 6, 4]];
+    for columns in wrong {
+        assert!(matches!(completed(columns), AnswerVerdict::Wrong(_)), "{columns:?}");
+    }
+    let tree = verdict(TaskOutcome::Tree(vec![]), 2, false);
+    assert!(matches!(tree, AnswerVerdict::Wrong(_)));
+    // A worker that gives up has used its limit, unless it was to make dives only.
+    let gave_up = |programmes, only_dives| verdict(TaskOutcome::GivenUp, programmes, only_dives);
+    assert_eq!(gave_up(2, false), AnswerVerdict::Good);
+    assert_eq!(gave_up(1, false), AnswerVerdict::Useless);
+    assert_eq!(gave_up(1, true), AnswerVerdict::Good);
 }
 
 #[test]
-fn a_refutation_may_eliminate_all_cells_again_but_not_do_more() {
-    // The first solution of twelve queens begins with 1 3 5 8 (1-based).
-    let query = query(12, &[0, 2, 4, 1], 1);
-    // Dual bounds that prove nothing, each of work 500.
-    let long = |budgets| {
-        let nothing = Multipliers::none(12);
-        let then = |then, _| Refutation::dual_bound(&nothing, false, &then);
-        (0..budgets).fold(Refutation::search(), then)
+fn a_refutation_is_not_used_if_it_cannot_be_read_or_be_part_of_another() {
+    let query = query(8, &[0, 2], 1);
+    let verdict = |refutation| validate_encoding(&query, &refutation);
+    let deep = |nodes| {
+        let then = |then, _| Refutation::dual_bound(&Multipliers::none(8), false, &then);
+        verdict((0..nodes).fold(Refutation::search(), then))
     };
-    let validated = |refutation| {
-        let outcome = QueryOutcome::Refuted(refutation).into();
-        validate(&query, &outcome, &mut Meter::default()).0
-    };
-    assert_eq!(most_work(&query, &Refutation::search()), 400_000 + 8 + 501);
-    assert_eq!(most_work(&query, &long(850)), 400_000 + 8 + 501 * 144);
-    assert_eq!(validated(long(850)), AnswerVerdict::Good);
-    assert_eq!(validated(long(950)), AnswerVerdict::Useless);
+    assert_eq!(deep(0), Ok(()));
+    assert_eq!(deep(998), Ok(()));
+    assert_eq!(deep(999), Err(AnswerVerdict::Useless));
+    assert!(matches!(deep(1001), Err(AnswerVerdict::Wrong(_))));
+    let of_bytes = |bytes| verdict(Refutation::from_bytes(bytes));
+    assert!(matches!(of_bytes(vec![0, 0]), Err(AnswerVerdict::Wrong(_))));
+    assert!(matches!(of_bytes(vec![10, 9]), Err(AnswerVerdict::Unknown(_))));
 }
 
 #[test]
@@ -135,83 +98,10 @@ fn a_subtree_is_answered_by_a_valid_tree_or_a_solution_below_it() {
 }
 
 #[test]
-fn an_answer_of_unbounded_work_ends_at_the_coordinators_own_limit() {
-    // Two bytes make the checker try everything, on a board where that never ends; the query
-    // allows it all.
-    let query = query(128, &[], u64::MAX);
-    let everything = TaskOutcome::Refuted(Refutation::search());
-    let mut meter = Meter::new(Some(100_000));
-    assert_eq!(validate(&query, &everything, &mut meter).0, AnswerVerdict::Useless);
-    assert!(meter.work() < 200_000, "{}", meter.work());
-    // The solver may also stop the check.
-    let mut stopped = Meter::new(None).stopped_by(&|| true);
-    assert_eq!(validate(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
-    // No query allows more steps than this.
+fn no_subtree_task_allows_more_steps_than_a_refutation() {
     let known =
         Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("a valid task");
     let part = Subtree::new(Arc::new(known), vec![]).expect("a valid task");
     let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
     assert_eq!(most_steps(&question), MOST_STEPS);
-}
-
-/// No observer.
-struct NoObserver;
-
-impl AnswerObserver for NoObserver {
-    fn validated(&self, _: &Answered, _: &AnswerVerdict, _: Duration) {}
-}
-
-#[test]
-fn only_refutations_wait_for_the_checks_of_others() {
-    /// The time after which the test fails.
-    const PATIENCE: Duration = Duration::from_secs(60);
-    let queue = Arc::new(TaskQueue::new());
-    let permits = Arc::new(CheckPermits { free: Mutex::new(0), released: Condvar::new() });
-    let ask = |prefix: &[usize]| {
-        let solver = RemoteSolver {
-            job: JobHash::from_bytes([7; 16]),
-            priority: 0,
-            queue: Arc::clone(&queue),
-            permits: Arc::clone(&permits),
-            listener: Arc::new(NoObserver),
-        };
-        let (query, (sender, accepted)) = (query(8, prefix, 1), mpsc::channel());
-        thread::spawn(move || {
-            let asked = solver.ask(TaskQuery::Completion(query), &|| true, |answer| {
-                (AnswerVerdict::Good, answer.outcome.clone())
-            });
-            sender.send(asked)
-        });
-        accepted
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.expect("a runtime");
-    let mut number = 0;
-    let mut call = |answers| {
-        number += 1;
-        let (capacity, holding) = (1, Vec::new());
-        let call =
-            ProveCall { boot: 1, number, capacity, threads: 1, holding, answers, parts: true };
-        runtime.block_on(queue.call("a", call, PATIENCE))
-    };
-    let mut answer = |prefix: &[usize], outcome: TaskOutcome| {
-        let accepted = ask(prefix);
-        let reply = call(Vec::new());
-        let (task, _) = reply.tasks.first().expect("a task").clone();
-        let answer = TaskAnswer { outcome, nodes: 0, programmes: 0, elapsed_s: 0.0 };
-        drop(call(vec![(task, answer)]));
-        accepted
-    };
-    let refutation = TaskOutcome::Refuted(Refutation::search());
-    let refuted = answer(&[0, 2], refutation.clone());
-    for outcome in [TaskOutcome::Completed(vec![0, 4, 7, 5, 2, 6, 1, 3]), TaskOutcome::GivenUp] {
-        let accepted = answer(&[0], outcome.clone());
-        let accepted = accepted.recv_timeout(PATIENCE).expect("no check holds it up");
-        assert_eq!(accepted, Some((AnswerVerdict::Good, outcome)));
-    }
-    assert!(refuted.try_recv().is_err(), "there was no permit for the check");
-    *lock(&permits.free) += 1;
-    permits.released.notify_one();
-    let refuted = refuted.recv_timeout(PATIENCE).expect("there is a permit");
-    assert_eq!(refuted, Some((AnswerVerdict::Good, refutation)));
 }

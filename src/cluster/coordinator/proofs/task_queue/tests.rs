@@ -14,7 +14,8 @@ const NONE: [u64; 0] = [];
 
 fn query(prefix: &[usize]) -> TaskQuery {
     let prefix = prefix.to_vec();
-    let query = CompletionQuery { n: 8, prefix, programmes: 1, node_limit: 1, attempt: 0 };
+    let (n, programmes, node_limit, attempt) = (8, 1, 1, 0);
+    let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives: false };
     TaskQuery::Completion(query)
 }
 
