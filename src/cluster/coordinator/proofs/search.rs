@@ -136,7 +136,7 @@ impl Proof {
                 });
             self.store.write_refuted(n, checks.to_save(&found.refuted))?;
             let is_proved = found.finished && checks.wait_for(&found.refuted, &is_stopped);
-            if checks.remove_unusable(&mut found.refuted) && !is_stopped() {
+            if !is_proved && checks.remove_unusable(&mut found.refuted) && !is_stopped() {
                 let (refuted, solution) = (found.refuted, checks.solution());
                 options = Options { refuted, solution, ..Options::default() };
                 continue;
