@@ -7,14 +7,16 @@
 //! again without it and keeps the others. That stops the queries of honest workers, too, so from
 //! the third time on, the search waits for the check of each refutation.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+mod used_refutations;
+
+use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(super) use self::used_refutations::PrefixRefutation;
+use self::used_refutations::{Unchecked, UsedRefutations};
 use super::super::lock;
 use super::remote_solver::{AnswerVerdict, MOST_STEPS, RemoteSolver, timed};
-use super::task_queue::Answered;
 use crate::cluster::protocol::CompletionQuery;
 use crate::proof::first::{CheckedRefutation, CheckedRefutationSet, Refutation};
 use crate::proof::{Meter, ProofError};
@@ -23,159 +25,13 @@ use crate::solver::first::Refutations;
 /// The size of the refutations that wait for their checks, in bytes, beyond which solvers wait.
 const MOST_WAITING_BYTES: usize = 64 << 20;
 
-/// The number of times that a search begins again; from then on it waits for each check.
-const MOST_RESTARTS: u32 = 3;
-
 /// The interval for polling a condition whose change no signal announces.
 const POLL: Duration = Duration::from_millis(50);
-
-/// A refutation that is not checked.
-enum Unchecked {
-    /// It waits for its check.
-    Waiting(Box<PrefixRefutation>),
-    /// It is being checked.
-    Checking(Refutation),
-    /// It cannot be used, but the search may have used it.
-    Unusable,
-}
-
-impl Unchecked {
-    const fn refutation(&self) -> Option<&Refutation> {
-        match self {
-            Self::Waiting(one) => Some(&one.refutation),
-            Self::Checking(refutation) => Some(refutation),
-            Self::Unusable => None,
-        }
-    }
-}
-
-/// A refutation of a prefix.
-pub(super) struct PrefixRefutation {
-    pub(super) prefix: Vec<usize>,
-    pub(super) refutation: Refutation,
-    /// The query and the answer that it is from; `None` if an earlier process has saved it.
-    pub(super) answered: Option<(CompletionQuery, Answered)>,
-}
-
-impl PrefixRefutation {
-    /// Returns an upper bound on the memory that it takes, in bytes.
-    fn size(&self) -> usize {
-        1024 + 3 * (8 * self.prefix.len() + self.refutation.as_bytes().len())
-    }
-
-    fn worker(&self) -> Option<&str> {
-        self.answered.as_ref().map(|(_, answered)| answered.worker.as_str())
-    }
-
-    fn check(&self, n: usize, meter: &mut Meter<'_>) -> Result<CheckedRefutation, ProofError> {
-        let Self { prefix, refutation, answered } = self;
-        let most = answered.as_ref().map_or(u64::MAX, |(query, _)| most_work(query, refutation));
-        CheckedRefutation::new(n, prefix, refutation.clone(), most, meter)
-    }
-}
-
-/// The refutations that a search uses, at most one of each prefix.
-struct State {
-    unchecked: BTreeMap<Vec<usize>, Unchecked>,
-    checked: CheckedRefutationSet,
-    waiting_bytes: usize,
-    /// The earliest known solution. Prefixes after it need no refutation.
-    solution: Option<Vec<usize>>,
-    /// The queries whose refutations cannot be checked.
-    uncheckable: Vec<CompletionQuery>,
-    /// The number of checked refutations that were kept when others were last forgotten.
-    kept: usize,
-    /// True if there is one that cannot be used.
-    has_unusable: bool,
-    /// The number of times that the search has begun again.
-    restarts: u32,
-    /// True once no more checks are wanted.
-    ended: bool,
-}
-
-impl State {
-    fn needs(&self, prefix: &[usize]) -> bool {
-        self.solution.as_deref().is_none_or(|solution| prefix < solution)
-    }
-
-    const fn checks_first(&self) -> bool {
-        self.restarts >= MOST_RESTARTS
-    }
-
-    /// Returns the refutation of this prefix that the search may use.
-    fn usable(&self, prefix: &[usize]) -> Option<&Refutation> {
-        let unchecked = self.unchecked.get(prefix).filter(|_| !self.checks_first());
-        unchecked.and_then(Unchecked::refutation).or_else(|| self.checked.get(prefix))
-    }
-
-    /// Adds a refutation to be checked.
-    fn add(&mut self, one: PrefixRefutation) {
-        self.waiting_bytes += one.size();
-        self.unchecked.insert(one.prefix.clone(), Unchecked::Waiting(Box::new(one)));
-    }
-
-    /// Forgets the waiting refutations, except those of prefixes for which `is_kept` returns true.
-    fn retain_waiting(&mut self, is_kept: impl Fn(&[usize]) -> bool) {
-        let Self { unchecked, waiting_bytes, .. } = self;
-        unchecked.retain(|prefix, one| match one {
-            Unchecked::Waiting(one) if !is_kept(prefix) => {
-                *waiting_bytes -= one.size();
-                false
-            }
-            _ => true,
-        });
-    }
-
-    /// Makes a refutation that failed its check unusable or, if the search cannot have used it, removes
-    /// it.
-    fn refuse(&mut self, prefix: &[usize]) {
-        if self.needs(prefix) && !self.checks_first() {
-            self.unchecked.insert(prefix.to_vec(), Unchecked::Unusable);
-            self.has_unusable = true;
-        } else {
-            self.unchecked.remove(prefix);
-        }
-    }
-
-    /// Refuses the other refutations of a worker that gave a wrong one, so that the search begins again
-    /// only once.
-    fn refuse_all_of(&mut self, worker: &str) {
-        let waiting = self.unchecked.iter().filter_map(|(prefix, one)| match one {
-            Unchecked::Waiting(one) if one.worker() == Some(worker) => {
-                Some((prefix.clone(), one.size()))
-            }
-            _ => None,
-        });
-        for (prefix, size) in waiting.collect::<Vec<_>>() {
-            self.waiting_bytes -= size;
-            self.refuse(&prefix);
-        }
-    }
-
-    /// Returns the waiting refutation with the first prefix, which then is being checked.
-    fn begin_check(&mut self) -> Option<PrefixRefutation> {
-        let is_waiting = |one: &&mut Unchecked| matches!(one, Unchecked::Waiting(_));
-        let first = self.unchecked.values_mut().find(is_waiting)?;
-        let checking = Unchecked::Checking(first.refutation()?.clone());
-        let Unchecked::Waiting(one) = std::mem::replace(first, checking) else { return None };
-        self.waiting_bytes -= one.size();
-        Some(*one)
-    }
-}
-
-/// Returns the unchecked refutations of prefixes that begin with this one.
-fn beginning_with<'u>(
-    unchecked: &'u BTreeMap<Vec<usize>, Unchecked>,
-    prefix: &'u [usize],
-) -> impl Iterator<Item = &'u Unchecked> {
-    let from = unchecked.range::<[usize], _>((Bound::Included(prefix), Bound::Unbounded));
-    from.take_while(move |(longer, _)| longer.starts_with(prefix)).map(|(_, one)| one)
-}
 
 /// The refutations that the search of one proof uses, and their checks.
 pub(super) struct RefutationChecks {
     n: usize,
-    state: Mutex<State>,
+    state: Mutex<UsedRefutations>,
     changed: Condvar,
 }
 
@@ -191,17 +47,7 @@ impl RefutationChecks {
         unchecked: Refutations,
         meter: &mut Meter<'_>,
     ) -> Result<Self, ProofError> {
-        let mut state = State {
-            unchecked: BTreeMap::new(),
-            checked: CheckedRefutationSet::new(n),
-            waiting_bytes: 0,
-            solution: None,
-            uncheckable: Vec::new(),
-            kept: 0,
-            has_unusable: false,
-            restarts: 0,
-            ended: false,
-        };
+        let mut state = UsedRefutations::new(n);
         let (mut failed, mut ended) = (Vec::new(), Ok(()));
         for (prefix, refutation) in &*checked {
             match CheckedRefutation::new(n, prefix, refutation.clone(), u64::MAX, meter) {
@@ -319,7 +165,7 @@ impl RefutationChecks {
 
     /// Draws the conclusions from a check.
     fn conclude(&self, check: Check, solver: &RemoteSolver) {
-        let Check { one: PrefixRefutation { prefix, answered, .. }, result, took } = check;
+        let Check { one: PrefixRefutation { prefix, refutation, answered }, result, took } = check;
         let was_stopped = matches!(result, Err(ProofError::Stopped));
         let (mut uncheckable, mut liar) = (None, None);
         match (answered, &result) {
@@ -339,14 +185,18 @@ impl RefutationChecks {
         }
         let mut state = lock(&self.state);
         state.uncheckable.extend(uncheckable);
+        let is_open = state.is_checking(&prefix, &refutation);
         match result {
             Ok(checked) => {
-                state.unchecked.remove(&prefix);
                 state.checked.insert(checked);
+                if is_open {
+                    state.unchecked.remove(&prefix);
+                }
             }
             // It is saved without its check.
             Err(_) if was_stopped && state.needs(&prefix) => {}
-            Err(_) => state.refuse(&prefix),
+            Err(_) if is_open => state.refuse(&prefix),
+            Err(_) => {}
         }
         if let Some(liar) = liar {
             state.refuse_all_of(&liar);
@@ -359,7 +209,7 @@ impl RefutationChecks {
     /// checks.
     pub(super) fn interrupt_search(&self) -> bool {
         let state = lock(&self.state);
-        state.has_unusable || state.ended
+        state.has_unusable() || state.ended
     }
 
     /// Waits until the refutations of a certificate are checked, and forgets others that wait. Returns
@@ -380,26 +230,34 @@ impl RefutationChecks {
         state.retain_waiting(is_needed);
         loop {
             let is_open = state.unchecked.keys().any(|prefix| is_needed(prefix));
-            if state.has_unusable || state.ended || is_stopped() || !is_open {
-                return !state.has_unusable && !is_open;
+            let has_unusable = state.has_unusable();
+            if has_unusable || state.ended || is_stopped() || !is_open {
+                return !has_unusable && !is_open;
             }
             state = self.wait(state);
         }
     }
 
-    /// Removes the refutations that cannot be used, so that the search can begin again. Returns false if
-    /// there were none.
+    /// Removes the refutations that cannot be used, so that the search can begin again. Of those that
+    /// consist of others, the checked parts replace them. Returns false if there were none.
     pub(super) fn remove_unusable(&self, refuted: &mut Refutations) -> bool {
         let mut state = lock(&self.state);
-        if !state.has_unusable {
+        if !state.has_unusable() {
             return false;
         }
         state.restarts += 1;
         let checks_first = state.checks_first();
         let prevents_use = |one: &Unchecked| checks_first || matches!(one, Unchecked::Unusable);
-        refuted.retain(|prefix, _| !beginning_with(&state.unchecked, prefix).any(prevents_use));
+        let mut parts = Refutations::new();
+        refuted.retain(|prefix, _| {
+            let is_removed = state.unchecked_below(prefix).any(prevents_use);
+            if is_removed {
+                parts.extend(state.checked_below(prefix));
+            }
+            !is_removed
+        });
+        refuted.append(&mut parts);
         state.unchecked.retain(|_, one| !matches!(one, Unchecked::Unusable));
-        state.has_unusable = false;
         true
     }
 
@@ -409,11 +267,10 @@ impl RefutationChecks {
         let state = lock(&self.state);
         let (mut checked, mut unchecked) = (Refutations::new(), Refutations::new());
         for (prefix, refutation) in refuted.iter().filter(|(prefix, _)| state.needs(prefix)) {
-            if beginning_with(&state.unchecked, prefix).next().is_none() {
+            if state.unchecked_below(prefix).next().is_none() {
                 checked.insert(prefix.clone(), refutation.clone());
             } else {
-                let parts = state.checked.iter().filter(|(longer, _)| longer.starts_with(prefix));
-                checked.extend(parts.map(|(longer, part)| (longer.to_vec(), part.clone())));
+                checked.extend(state.checked_below(prefix));
             }
         }
         for (prefix, one) in &state.unchecked {
@@ -423,16 +280,17 @@ impl RefutationChecks {
         (checked, unchecked)
     }
 
-    /// Calls `work` with the checked refutations.
-    pub(super) fn with_checked<T>(&self, work: impl FnOnce(&CheckedRefutationSet) -> T) -> T {
-        work(&lock(&self.state).checked)
+    /// Ends the checks and returns the checked refutations.
+    pub(super) fn take_checked(&self) -> CheckedRefutationSet {
+        self.end();
+        std::mem::replace(&mut lock(&self.state).checked, CheckedRefutationSet::new(self.n))
     }
 
     /// Forgets checked refutations if there are many more than the last time. Keeps those of the
     /// prefixes of `refuted`, and those that these consist of.
     pub(super) fn forget_unused(&self, refuted: &Refutations) {
         const MOST_UNUSED: usize = 100;
-        let State { checked, kept, .. } = &mut *lock(&self.state);
+        let UsedRefutations { checked, kept, .. } = &mut *lock(&self.state);
         if checked.len() <= MOST_UNUSED + 2 * *kept {
             return;
         }
@@ -449,7 +307,7 @@ impl RefutationChecks {
     }
 
     /// Waits for a change, but no longer than [`POLL`].
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn wait<'s>(&self, state: MutexGuard<'s, UsedRefutations>) -> MutexGuard<'s, UsedRefutations> {
         let waited = self.changed.wait_timeout(state, POLL);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -469,23 +327,6 @@ impl Drop for EndChecks<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
-}
-
-/// Returns the maximum work for checking a refutation, in the unit of certificates.
-fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
-    /// For each node of such a search: two to four queens are usual.
-    const NODE: u64 = 8;
-    /// For each linear relaxation that was allowed, and once more: as much as all of n = 62 takes,
-    /// which is half a second.
-    const EACH: u64 = 200_000;
-    /// For an eliminated cell: a queen and a dual bound. A refutation may eliminate again all cells
-    /// that were eliminated above it, which cost the solver no linear relaxation; but it has to
-    /// name each cell.
-    const SQUARE: u64 = 501;
-    let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
-    EACH.saturating_mul(query.programmes.saturating_add(1))
-        .saturating_add(NODE.saturating_mul(query.node_limit))
-        .saturating_add(SQUARE * squares)
 }
 
 impl AnswerVerdict {

@@ -146,8 +146,7 @@ impl Proof {
             }
             if is_proved {
                 let mut meter = Meter::new(None).stopped_by(&is_stopped);
-                let certificate =
-                    checks.with_checked(|checked| certificate(n, &found, checked, &mut meter))?;
+                let certificate = certificate(n, &found, &checks.take_checked(), &mut meter)?;
                 self.finish(&certificate, found.solution)?;
             }
             return Ok(());

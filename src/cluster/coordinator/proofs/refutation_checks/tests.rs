@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::super::remote_solver::{AnswerObserver, CheckPermits, RemoteQuerySolver};
-use super::super::task_queue::{TaskKind, TaskQueue};
+use super::super::task_queue::{Answered, TaskKind, TaskQueue};
+use super::used_refutations::{MOST_RESTARTS, most_work};
 use super::*;
 use crate::board::{Piece, Square, first_attack};
 use crate::cluster::protocol::{ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
@@ -233,13 +234,23 @@ fn a_worker_that_lies_about_many_prefixes_stops_the_search_once() {
     let honest = refuted(&query(8, CLOSED[0], 1), Refutation::search(), "honest");
     assert!(bench.checks.add(honest, &|| true).is_some());
     used.insert(CLOSED[0].to_vec(), Refutation::search());
-    while bench.check_next().is_some() {}
-    assert!(bench.checks.remove_unusable(&mut used));
+    // One of the honest worker, and two of the other at the same time.
+    assert_eq!(bench.check_next().as_deref(), Some(CLOSED[0]));
+    let checks = [(); 2].map(|()| bench.checks.check_next(&|| false).expect("one"));
+    let mut conclude = |check| {
+        bench.checks.conclude(check, &bench.solver());
+        let begins_again = bench.checks.remove_unusable(&mut used);
+        (begins_again, bench.checks.check_next(&|| false).is_none())
+    };
+    assert_eq!(checks.map(&mut conclude), [(true, true), (false, true)]);
     assert!(used.keys().eq([CLOSED[0]]), "{used:?}");
-    assert_eq!(bench.check_next(), None);
     assert!(!bench.checks.remove_unusable(&mut used));
     let verdicts = bench.verdicts();
-    assert!(matches!(verdicts[..], [AnswerVerdict::Good, AnswerVerdict::Wrong(_)]), "{verdicts:?}");
+    let are_right = matches!(
+        verdicts[..],
+        [AnswerVerdict::Good, AnswerVerdict::Wrong(_), AnswerVerdict::Wrong(_)]
+    );
+    assert!(are_right, "{verdicts:?}");
     let state = lock(&bench.checks.state);
     assert_eq!((state.waiting_bytes, state.restarts), (0, 1));
 }
@@ -265,6 +276,19 @@ fn a_query_whose_refutation_takes_too_long_to_check_is_given_up() {
     let mut solver = RemoteQuerySolver { n, solver, checks };
     let (control, asked) = (Control::default(), PrefixQuery::new(&[0], 0, 0));
     assert_eq!(solver.solve(&asked, Task::alone(&control)), QueryOutcome::GivenUp);
+}
+
+#[test]
+fn the_checked_parts_of_a_refutation_that_cannot_be_used_are_kept() {
+    let bench = Bench::new(8);
+    for prefix in [CLOSED[1], CLOSED[2], &[0, 4]] {
+        assert!(bench.add(prefix).is_some());
+    }
+    while bench.check_next().is_some() {}
+    // It consists of all of them.
+    let mut used = all_of(&[&[0]]);
+    assert!(bench.checks.remove_unusable(&mut used));
+    assert!(used.keys().eq([CLOSED[1], CLOSED[2]]), "{used:?}");
 }
 
 #[test]
@@ -352,7 +376,7 @@ fn checked_refutations_that_are_no_longer_needed_are_forgotten() {
             used.insert(prefix, Refutation::search());
         }
         bench.checks.forget_unused(&used);
-        let left = bench.checks.with_checked(CheckedRefutationSet::len);
+        let left = lock(&bench.checks.state).checked.len();
         assert!(left <= 101 + 2 * used.len() && left >= used.len());
     }
     assert!(valid.len() > 300, "{}", valid.len());
@@ -361,10 +385,9 @@ fn checked_refutations_that_are_no_longer_needed_are_forgotten() {
     let consist = all_of(&[&valid[0][..4]]);
     let bench = Bench::resumed(8, &valid.into_iter().map(closed).collect(), Refutations::new());
     bench.checks.forget_unused(&consist);
-    bench.checks.with_checked(|checked| {
-        let begins = |(prefix, _): (&[usize], _)| consist.contains_key(&prefix[..4]);
-        assert!(!checked.is_empty() && checked.iter().all(begins));
-    });
+    let checked = bench.checks.take_checked();
+    let begins = |(prefix, _): (&[usize], _)| consist.contains_key(&prefix[..4]);
+    assert!(!checked.is_empty() && checked.iter().all(begins));
 }
 
 #[test]
