@@ -5,8 +5,10 @@
 //! adds are distinct, there is one for each open row, and they sum to Σ r + Σ c over the open rows
 //! and columns; for the diagonals c - r the sum is Σ c - Σ r. The greatest weight of such a set is
 //! the optimum of a 0-1 knapsack with an exact count and an exact sum, solved here by dynamic
-//! programming over the items, forward and backward. The tables have entries of 32 bits if the
-//! weights are small enough, since most of the time of a check can go into filling them.
+//! programming over the items, forward and backward. Most of the time of a check can go into filling
+//! the tables. So their entries have 32 bits if the weights are small enough, and the items are in
+//! ascending order of their places: then few sums of a given number of the first items can be
+//! completed by the others.
 
 use std::ops::Add;
 
@@ -70,8 +72,8 @@ impl Entry for i32 {
     }
 }
 
-/// The largest total number of table entries: a quarter of a gigabyte if they have 64 bits.
-const LARGEST_TABLES: usize = 1 << 25;
+/// The largest number of [`specified_entries`].
+const MOST_SPECIFIED_ENTRIES: usize = 1 << 25;
 
 /// The result of a knapsack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,12 +82,11 @@ pub(crate) enum KnapsackOutcome {
     NoSet,
     /// The greatest weights of the sets.
     Heaviest(Heaviest),
-    /// The tables would be too large.
+    /// It is too large, as certificates define it.
     TooLarge,
 }
 
-/// The tables of a knapsack. Their memory is reused: its allocation took 1.5 of the 8.6 s of
-/// `nqueens check` for n = 97.
+/// The tables of a knapsack, kept between calls to avoid allocation.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     narrow: SizedTables<i32>,
@@ -111,27 +112,29 @@ pub(super) fn heaviest(
     sum: i64,
     tables: &mut Tables,
 ) -> (KnapsackOutcome, usize) {
-    /// The number of accesses to each entry.
-    const EACH: usize = 4;
+    /// The number of accesses to each entry, and of operations on each row.
+    const EACH_ENTRY: usize = 4;
+    const EACH_ROW: usize = 30;
     let few = 100 * (items.len() + 1);
     if count > items.len() {
         return (KnapsackOutcome::NoSet, few);
     }
-    // Relative to the mean rounded down, the places of a set sum to less than `count`.
-    let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
+    match specified_entries(items, count, sum) {
+        None => return (KnapsackOutcome::NoSet, few),
+        Some(entries) if entries > MOST_SPECIFIED_ENTRIES => {
+            return (KnapsackOutcome::TooLarge, few);
+        }
+        Some(_) => {}
+    }
     let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|&i| (items[i].place - mean).abs());
-    let ordered =
-        order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
-    let knapsack = Knapsack::new(ordered, count, sum - mean * count as i64);
-    if knapsack.frames.iter().any(|frame| frame.low > frame.high) {
-        return (KnapsackOutcome::NoSet, few);
+    order.sort_by_key(|&i| items[i].place);
+    let knapsack = Knapsack::new(order.iter().map(|&i| items[i]).collect(), count, sum);
+    let sum_of = |number: fn(&Frame) -> usize| knapsack.frames.iter().map(number).sum::<usize>();
+    let (rows, entries) = (sum_of(|frame| frame.rows.len()), sum_of(|frame| frame.entries));
+    let operations = few + EACH_ROW * rows + EACH_ENTRY * entries;
+    if knapsack.frames.iter().any(|frame| frame.entries == 0) {
+        return (KnapsackOutcome::NoSet, operations);
     }
-    let entries = knapsack.frames.iter().map(Frame::entries).sum::<usize>();
-    if entries > LARGEST_TABLES {
-        return (KnapsackOutcome::TooLarge, few);
-    }
-    let operations = few + EACH * entries;
     let all = items.iter().fold(0, |sum: i64, item| sum.saturating_add(item.weight));
     debug_assert!(items.iter().all(|item| item.weight >= 0));
     // Only one kind of tables keeps its memory.
@@ -148,53 +151,104 @@ pub(super) fn heaviest(
     (KnapsackOutcome::Heaviest(Heaviest { any, with }), operations)
 }
 
-/// A knapsack whose items are ordered such that partial sums stay small.
+/// Returns the number of entries of the tables that define which knapsacks are too large; `None` if
+/// their frames show that there is no set. `docs/certificates.md` specifies these tables. Those that
+/// are filled are several times smaller: even the largest board has fewer than 13 million entries.
+fn specified_entries(items: &[Item], count: usize, sum: i64) -> Option<usize> {
+    // Relative to the mean rounded down, the places of a set sum to less than `count`.
+    let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
+    let sum = sum - mean * count as i64;
+    let mut places: Vec<i64> = items.iter().map(|item| item.place - mean).collect();
+    places.sort_by_key(|place| place.abs());
+    let (mut low, mut high) = (0, 0);
+    let mut rest_low: i64 = places.iter().map(|&place| place.min(0)).sum();
+    let mut rest_high: i64 = places.iter().map(|&place| place.max(0)).sum();
+    let mut entries = 0;
+    for first in 0..=places.len() {
+        let counts = count.min(first) + 1 - count.saturating_sub(places.len() - first);
+        let sums = high.min(sum - rest_low) - low.max(sum - rest_high) + 1;
+        if sums <= 0 {
+            return None;
+        }
+        entries += counts * sums as usize;
+        if let Some(place) = places.get(first) {
+            low += place.min(&0);
+            high += place.max(&0);
+            rest_low -= place.min(&0);
+            rest_high -= place.max(&0);
+        }
+    }
+    Some(entries)
+}
+
+/// A knapsack.
 struct Knapsack {
+    /// In ascending order of their places.
     items: Vec<Item>,
     /// The frame after each number of items.
     frames: Vec<Frame>,
 }
 
-/// The counts and sums that the first items can reach and the others can complete. A layer is a
-/// table over them: one row per count, one entry per sum.
-#[derive(Clone, Copy)]
+/// The counts and sums that sets of the first items can have and that the other items can complete. A
+/// layer is a table over them: one row per count, one entry per sum.
 struct Frame {
+    /// The count of the first row.
     least: usize,
-    most: usize,
+    rows: Vec<Row>,
+    /// The number of entries of all rows.
+    entries: usize,
+}
+
+/// The sums from `low` to `high` of one count; none if `high` is less.
+#[derive(Clone, Copy)]
+struct Row {
     low: i64,
     high: i64,
+    /// The index of the first entry in a layer.
+    start: usize,
+}
+
+impl Row {
+    fn width(low: i64, high: i64) -> usize {
+        (high - low + 1).max(0) as usize
+    }
 }
 
 impl Frame {
-    fn width(&self) -> usize {
-        (self.high - self.low + 1) as usize
-    }
-
-    fn entries(&self) -> usize {
-        self.width() * (self.most - self.least + 1)
+    /// Returns the row of this count.
+    fn row(&self, count: usize) -> Option<&Row> {
+        self.rows.get(count.checked_sub(self.least)?)
     }
 }
 
 impl Knapsack {
+    /// Creates the knapsack of sets of `count` of the `items`, which are in ascending order of their
+    /// places, whose places sum to `sum`.
     fn new(items: Vec<Item>, count: usize, sum: i64) -> Self {
-        let (mut low, mut high) = (0, 0);
-        let mut rest_low: i64 = items.iter().map(|item| item.place.min(0)).sum();
-        let mut rest_high: i64 = items.iter().map(|item| item.place.max(0)).sum();
-        let mut frames = Vec::with_capacity(items.len() + 1);
-        for considered in 0..=items.len() {
-            frames.push(Frame {
-                least: count.saturating_sub(items.len() - considered),
-                most: count.min(considered),
-                low: low.max(sum - rest_high),
-                high: high.min(sum - rest_low),
+        // The sum of the places of each number of first items.
+        let mut sums = vec![0];
+        sums.extend(items.iter().scan(0, |sum, item| {
+            *sum += item.place;
+            Some(*sum)
+        }));
+        let between = |from: usize, to: usize| sums[to] - sums[from];
+        let all = items.len();
+        let frame = |first: usize| {
+            let least = count.saturating_sub(all - first);
+            let mut entries = 0;
+            let rows = (least..=count.min(first)).map(|chosen| {
+                let others = count - chosen;
+                // The least and the largest places among the first items, and among the others.
+                let low = between(0, chosen).max(sum - between(all - others, all));
+                let high = between(first - chosen, first).min(sum - between(first, first + others));
+                let start = entries;
+                entries += Row::width(low, high);
+                Row { low, high, start }
             });
-            if let Some(item) = items.get(considered) {
-                low += item.place.min(0);
-                high += item.place.max(0);
-                rest_low -= item.place.min(0);
-                rest_high -= item.place.max(0);
-            }
-        }
+            let rows = rows.collect();
+            Frame { least, rows, entries }
+        };
+        let frames = (0..=all).map(frame).collect();
         Self { items, frames }
     }
 
@@ -218,8 +272,8 @@ impl Knapsack {
         let mut rest = &mut layers[..];
         for (item, frames) in self.items.iter().zip(self.frames.windows(2)) {
             let (from, to) = (&frames[0], &frames[1]);
-            let (before, others) = rest.split_at_mut(from.entries());
-            let layer = &mut others[..to.entries()];
+            let (before, others) = rest.split_at_mut(from.entries);
+            let layer = &mut others[..to.entries];
             improve(to, layer, from, before, 0, 0, E::EMPTY);
             improve(to, layer, from, before, 1, item.place, E::of(item.weight));
             rest = others;
@@ -237,9 +291,9 @@ impl Knapsack {
         let mut end = layers.len() - 1;
         for (i, item) in self.items.iter().enumerate().rev() {
             let (from, to) = (&self.frames[i + 1], &self.frames[i]);
-            let begin = end - to.entries();
+            let begin = end - to.entries;
             layer.clear();
-            layer.resize(to.entries(), E::NONE);
+            layer.resize(to.entries, E::NONE);
             improve(to, layer, from, after, -1, -item.place, E::of(item.weight));
             let before = &layers[begin..end];
             let best = layer.iter().zip(before).map(|(&after, &before)| after + before).max();
@@ -263,19 +317,17 @@ fn improve<E: Entry>(
     place: i64,
     weight: E,
 ) {
-    let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
-    if low > high {
-        return;
-    }
-    let length = (high - low + 1) as usize;
-    for (chosen, row) in (to.least..=to.most).zip(layer.chunks_mut(to.width())) {
-        let source = chosen.wrapping_add_signed(-count);
-        if (from.least..=from.most).contains(&source) {
-            let source = (source - from.least) * from.width() + (low - place - from.low) as usize;
-            let row = &mut row[(low - to.low) as usize..][..length];
-            for (best, &other) in row.iter_mut().zip(&other[source..][..length]) {
-                *best = (*best).max(other + weight);
-            }
+    for (chosen, to) in (to.least..).zip(&to.rows) {
+        let Some(from) = from.row(chosen.wrapping_add_signed(-count)) else { continue };
+        let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
+        if low > high {
+            continue;
+        }
+        let length = Row::width(low, high);
+        let row = &mut layer[to.start + (low - to.low) as usize..][..length];
+        let other = &other[from.start + (low - place - from.low) as usize..][..length];
+        for (best, &other) in row.iter_mut().zip(other) {
+            *best = (*best).max(other + weight);
         }
     }
 }
@@ -339,5 +391,17 @@ mod tests {
         assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
         let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();
         assert_eq!(heaviest(&all, 127, 127 * 127, &mut tables).0, KnapsackOutcome::TooLarge);
+    }
+
+    #[test]
+    fn the_tables_of_the_largest_board_have_fewer_than_13_million_entries() {
+        const LINES: usize = 2 * LARGEST - 1;
+        for count in [1, 32, 64, 96, 120, 127, 128] {
+            let items = (0..LINES as i64).map(|place| Item { place, weight: 1 }).collect();
+            let sum = (count * (LARGEST - 1)) as i64;
+            let frames = Knapsack::new(items, count, sum).frames;
+            let entries = frames.iter().map(|frame| frame.entries).sum::<usize>();
+            assert!((1..13_000_000).contains(&entries), "{count} of {LINES}: {entries}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The heaviest set of diagonals of a given number and sum, by dynamic programming: the pricing
 //! problem of the column generation.
 
+use std::ops::Range;
+
 /// Available diagonals of one direction: their positions and their weights (non-negative; all
 /// weights sum to less than 2^30).
 #[derive(Clone, Debug, Default)]
@@ -20,32 +22,38 @@ pub(super) struct HeaviestSet {
 /// Far below any sum of weights.
 const NONE: i32 = -(1 << 30);
 
-/// The tables of the dynamic program, kept between calls to avoid allocation.
+/// The tables of the dynamic program, kept between calls to avoid allocation. By number of first
+/// diagonals, in ascending order of position, each has the greatest weight of a set of them by number
+/// and sum, where other diagonals can complete it. In this order, few sums of a number can be completed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
     order: Vec<usize>,
-    /// By number of diagonals: the index of the first entry of its table.
-    starts: Vec<usize>,
     frames: Vec<Frame>,
+    rows: Vec<Row>,
     entries: Vec<i32>,
 }
 
-/// The range of counts and sums of the first diagonals that can still be extended to a set.
-#[derive(Clone, Copy, Debug)]
+/// The place of a table, and what numbers of diagonals it has.
+#[derive(Clone, Debug)]
 struct Frame {
+    /// The number of diagonals of the first row.
     least: usize,
-    most: usize,
-    low: i32,
-    high: i32,
+    rows: Range<usize>,
+    entries: Range<usize>,
 }
 
-impl Frame {
-    const fn width(&self) -> usize {
-        (self.high - self.low + 1) as usize
-    }
+/// The sums from `low` to `high` of one number of diagonals; none if `high` is less.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    low: i32,
+    high: i32,
+    /// The index of the first entry in the table.
+    start: usize,
+}
 
-    const fn entries(&self) -> usize {
-        self.width() * (self.most - self.least + 1)
+impl Row {
+    fn width(&self) -> usize {
+        (self.high - self.low + 1).max(0) as usize
     }
 }
 
@@ -56,27 +64,28 @@ struct Item {
     weight: i32,
 }
 
+/// A table: the number of diagonals of its first row, its rows and its entries.
+type Table<'t, E> = (usize, &'t [Row], E);
+
 /// Takes the maximum of a table and another one extended by `item` and by `count` diagonals.
 fn improve(
-    (to, table): (&Frame, &mut [i32]),
-    (from, other): (&Frame, &[i32]),
+    (least, rows, table): Table<'_, &mut [i32]>,
+    (other_least, other_rows, other): Table<'_, &[i32]>,
     count: isize,
-    item: Item,
+    Item { place, weight }: Item,
 ) {
-    let Item { place, weight } = item;
-    let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
-    if low > high {
-        return;
-    }
-    let length = (high - low + 1) as usize;
-    for (chosen, row) in (to.least..=to.most).zip(table.chunks_mut(to.width())) {
-        let source = chosen.wrapping_add_signed(-count);
-        if (from.least..=from.most).contains(&source) {
-            let source = (source - from.least) * from.width() + (low - place - from.low) as usize;
-            let row = &mut row[(low - to.low) as usize..][..length];
-            for (best, other) in row.iter_mut().zip(&other[source..][..length]) {
-                *best = (*best).max(other + weight);
-            }
+    for (chosen, to) in (least..).zip(rows) {
+        let source = chosen.wrapping_add_signed(-count).wrapping_sub(other_least);
+        let Some(from) = other_rows.get(source) else { continue };
+        let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
+        if low > high {
+            continue;
+        }
+        let length = (high - low + 1) as usize;
+        let row = &mut table[to.start + (low - to.low) as usize..][..length];
+        let other = &other[from.start + (low - place - from.low) as usize..][..length];
+        for (best, other) in row.iter_mut().zip(other) {
+            *best = (*best).max(other + weight);
         }
     }
 }
@@ -90,15 +99,15 @@ impl Knapsack {
         count: usize,
         sum: i32,
     ) -> Option<HeaviestSet> {
-        let item = self.fill(diagonals, count, sum)?;
+        self.fill(diagonals, count, sum)?;
         let mut chosen = Vec::with_capacity(count);
-        let (mut rest, mut at) = (count, self.last_sum());
+        let (mut rest, mut at) = (count, sum);
         for i in (0..self.order.len()).rev() {
             let here = self.entry(i + 1, rest, at);
             if self.entry(i, rest, at) != here {
                 chosen.push(self.order[i]);
                 rest -= 1;
-                at -= item(self.order[i]).place;
+                at -= diagonals.places[self.order[i]];
             }
         }
         debug_assert!(rest == 0 && at == 0);
@@ -113,128 +122,127 @@ impl Knapsack {
         count: usize,
         sum: i32,
     ) -> Option<(i32, Vec<i32>)> {
-        let item = self.fill(diagonals, count, sum)?;
-        Some((self.weight(), self.backward(item)))
+        self.fill(diagonals, count, sum)?;
+        Some((self.weight(), self.backward(diagonals)))
     }
 
-    /// Fills the tables. Returns `None` if there is no set. To keep the sums small, positions are
-    /// measured from their mean, also in the returned items, which are indexed by diagonal.
-    fn fill<'d>(
-        &mut self,
-        diagonals: &'d Diagonals,
-        count: usize,
-        sum: i32,
-    ) -> Option<impl Fn(usize) -> Item + use<'d>> {
+    /// Fills the tables. Returns `None` if there is no set.
+    fn fill(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<()> {
         let number = diagonals.places.len();
         if count > number {
             return None;
         }
-        let mean = if count == 0 { 0 } else { (f64::from(sum) / count as f64).round() as i32 };
-        let item = move |i: usize| Item {
-            place: diagonals.places[i] - mean,
-            weight: diagonals.weights[i],
-        };
         self.order.clear();
         self.order.extend(0..number);
-        self.order.sort_by_key(|&i| item(i).place.abs());
-        if !self.set_frames(|i| item(i).place, count, sum - mean * count as i32) {
-            return None;
-        }
-        self.forward(item);
-        (self.weight() >= 0).then_some(item)
+        self.order.sort_unstable_by_key(|&i| diagonals.places[i]);
+        self.set_frames(diagonals, count, sum)?;
+        self.forward(diagonals);
+        (self.weight() >= 0).then_some(())
     }
 
     /// Returns the weight of the heaviest set, once the tables are filled.
     fn weight(&self) -> i32 {
-        self.entries[self.starts[self.order.len()]]
+        self.entries[self.frames[self.order.len()].entries.start]
     }
 
-    /// Returns the required sum of positions.
-    fn last_sum(&self) -> i32 {
-        self.frames[self.order.len()].low
-    }
-
-    /// Sets the ranges. Returns whether they are all non-empty.
-    fn set_frames(&mut self, place: impl Fn(usize) -> i32, count: usize, sum: i32) -> bool {
-        let number = self.order.len();
-        let (mut low, mut high) = (0, 0);
-        let mut rest_low: i32 = self.order.iter().map(|&i| place(i).min(0)).sum();
-        let mut rest_high: i32 = self.order.iter().map(|&i| place(i).max(0)).sum();
+    /// Sets the numbers and sums of the tables. Returns `None` if there are none in one of them.
+    fn set_frames(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<()> {
+        // The sum of the positions of each number of first diagonals.
+        let mut sums = vec![0];
+        sums.extend(self.order.iter().scan(0, |sum, &i| {
+            *sum += diagonals.places[i];
+            Some(*sum)
+        }));
+        let between = |from: usize, to: usize| sums[to] - sums[from];
+        let all = self.order.len();
         self.frames.clear();
-        self.starts.clear();
-        let mut entries = 0;
-        for i in 0..=number {
-            let frame = Frame {
-                least: count.saturating_sub(number - i),
-                most: count.min(i),
-                low: low.max(sum - rest_high),
-                high: high.min(sum - rest_low),
-            };
-            if frame.low > frame.high {
-                return false;
+        self.rows.clear();
+        let mut begin = 0;
+        for first in 0..=all {
+            let least = count.saturating_sub(all - first);
+            let mut start = 0;
+            let rows = self.rows.len();
+            for chosen in least..=count.min(first) {
+                let others = count - chosen;
+                // The lowest and the highest positions among the first diagonals and the others.
+                let low = between(0, chosen).max(sum - between(all - others, all));
+                let high = between(first - chosen, first).min(sum - between(first, first + others));
+                let row = Row { low, high, start };
+                start += row.width();
+                self.rows.push(row);
             }
-            self.frames.push(frame);
-            self.starts.push(entries);
-            entries += frame.entries();
-            if let Some(&diagonal) = self.order.get(i) {
-                let place = place(diagonal);
-                (low, high) = (low + place.min(0), high + place.max(0));
-                (rest_low, rest_high) = (rest_low - place.min(0), rest_high - place.max(0));
+            if start == 0 {
+                return None;
             }
+            let (rows, entries) = (rows..self.rows.len(), begin..begin + start);
+            begin = entries.end;
+            self.frames.push(Frame { least, rows, entries });
         }
-        if self.entries.len() < entries {
-            self.entries.resize(entries, NONE);
+        if self.entries.len() < begin {
+            self.entries.resize(begin, NONE);
         }
-        true
+        Some(())
+    }
+
+    /// Returns the diagonal with this index in the order.
+    fn item(&self, diagonals: &Diagonals, i: usize) -> Item {
+        let diagonal = self.order[i];
+        Item { place: diagonals.places[diagonal], weight: diagonals.weights[diagonal] }
     }
 
     /// Fills the tables of sets of the first diagonals, by number of diagonals. The last table
     /// holds the result.
-    fn forward(&mut self, item: impl Fn(usize) -> Item) {
+    fn forward(&mut self, diagonals: &Diagonals) {
         self.entries[0] = 0;
         for i in 0..self.order.len() {
-            let (from, to) = (self.frames[i], self.frames[i + 1]);
-            let (before, after) = self.entries.split_at_mut(self.starts[i + 1]);
-            let (before, after) = (&before[self.starts[i]..], &mut after[..to.entries()]);
-            after.fill(NONE);
-            improve((&to, after), (&from, before), 0, Item::default());
-            improve((&to, after), (&from, before), 1, item(self.order[i]));
+            let item = self.item(diagonals, i);
+            let (from, to) = (&self.frames[i], &self.frames[i + 1]);
+            let (before, after) = self.entries.split_at_mut(to.entries.start);
+            let from = (from.least, &self.rows[from.rows.clone()], &before[from.entries.clone()]);
+            let rows = &self.rows[to.rows.clone()];
+            let table = &mut after[..to.entries.len()];
+            table.fill(NONE);
+            improve((to.least, rows, table), from, 0, Item::default());
+            improve((to.least, rows, table), from, 1, item);
         }
     }
 
     /// Returns, by diagonal, the greatest weight of a set that contains it, negative if there is
     /// none. Goes back from the last diagonal and combines the contribution of the later diagonals
     /// with the tables of [`forward`](Self::forward).
-    fn backward(&self, item: impl Fn(usize) -> Item) -> Vec<i32> {
+    fn backward(&self, diagonals: &Diagonals) -> Vec<i32> {
         let mut with = vec![NONE; self.order.len()];
-        let mut behind = vec![0];
+        let (mut behind, mut table) = (vec![0], Vec::new());
         for (i, &diagonal) in self.order.iter().enumerate().rev() {
             let (from, to) = (&self.frames[i + 1], &self.frames[i]);
-            let Item { place, weight } = item(diagonal);
-            let mut layer = vec![NONE; to.entries()];
-            improve((to, &mut layer), (from, &behind), -1, Item { place: -place, weight });
-            let before = &self.entries[self.starts[i]..][..to.entries()];
-            with[diagonal] = layer
+            let from = (from.least, &self.rows[from.rows.clone()], &behind[..]);
+            let rows = &self.rows[to.rows.clone()];
+            let Item { place, weight } = self.item(diagonals, i);
+            table.clear();
+            table.resize(to.entries.len(), NONE);
+            improve((to.least, rows, &mut table), from, -1, Item { place: -place, weight });
+            let before = &self.entries[to.entries.clone()];
+            with[diagonal] = table
                 .iter()
                 .zip(before)
                 .map(|(behind, before)| behind + before)
                 .max()
                 .unwrap_or(NONE);
-            improve((to, &mut layer), (from, &behind), 0, Item::default());
-            behind = layer;
+            improve((to.least, rows, &mut table), from, 0, Item::default());
+            std::mem::swap(&mut behind, &mut table);
         }
         with
     }
 
     /// Returns the greatest weight of `chosen` of the first `i` diagonals with this sum.
     fn entry(&self, i: usize, chosen: usize, sum: i32) -> i32 {
-        let frame = self.frames[i];
-        if (frame.least..=frame.most).contains(&chosen) && (frame.low..=frame.high).contains(&sum) {
-            self.entries[self.starts[i]
-                + (chosen - frame.least) * frame.width()
-                + (sum - frame.low) as usize]
-        } else {
-            NONE
+        let frame = &self.frames[i];
+        let rows = &self.rows[frame.rows.clone()];
+        match rows.get(chosen.wrapping_sub(frame.least)) {
+            Some(row) if (row.low..=row.high).contains(&sum) => {
+                self.entries[frame.entries.start + row.start + (sum - row.low) as usize]
+            }
+            _ => NONE,
         }
     }
 }
