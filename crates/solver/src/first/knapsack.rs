@@ -33,7 +33,7 @@ pub(super) struct Knapsack {
     entries: Vec<i32>,
 }
 
-/// The place of a table, and what numbers of diagonals it has.
+/// The rows and the entries of a table.
 #[derive(Clone, Debug)]
 struct Frame {
     /// The number of diagonals of the first row.
