@@ -12,8 +12,8 @@ const OPERATIONS: u64 = 1000;
 /// Operations between two calls of the function that may stop a check: about a millisecond.
 const ASK_EVERY: u64 = 1_000_000;
 
-/// The step limit of [`check`](super::check): at most about ten minutes. The certificate of the first solution
-/// for n = 89 takes 26 times as many steps.
+/// The step limit of [`check`](super::check): at most about ten minutes. The certificate of the
+/// first solution for n = 89 takes many times as many steps.
 pub const MOST_WORK: u64 = 500_000_000;
 
 /// A limit on the work of a check, in steps of a [`Meter`]. Its notation is a number from 1 on, or

@@ -82,7 +82,7 @@ pub(crate) enum KnapsackOutcome {
     NoSet,
     /// The greatest weights of the sets.
     Heaviest(Heaviest),
-    /// It is too large, as certificates define it.
+    /// The knapsack is too large, by the definition of docs/certificates.md.
     TooLarge,
 }
 
@@ -153,13 +153,14 @@ pub(super) fn heaviest(
 
 /// Returns the number of entries of the tables that define which knapsacks are too large; `None` if
 /// their frames show that there is no set. `docs/certificates.md` specifies these tables. Those that
-/// are filled are several times smaller: even the largest board has fewer than 13 million entries.
+/// are filled are several times smaller: on the largest board they have fewer than 13 million
+/// entries.
 fn specified_entries(items: &[Item], count: usize, sum: i64) -> Option<usize> {
     // Relative to the mean rounded down, the places of a set sum to less than `count`.
     let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
     let sum = sum - mean * count as i64;
     let mut places: Vec<i64> = items.iter().map(|item| item.place - mean).collect();
-    places.sort_by_key(|place| place.abs());
+    places.sort_by_key(|&place| (place.abs(), place));
     let (mut low, mut high) = (0, 0);
     let mut rest_low: i64 = places.iter().map(|&place| place.min(0)).sum();
     let mut rest_high: i64 = places.iter().map(|&place| place.max(0)).sum();
@@ -189,8 +190,8 @@ struct Knapsack {
     frames: Vec<Frame>,
 }
 
-/// The counts and sums that sets of the first items can have and that the other items can complete. A
-/// layer is a table over them: one row per count, one entry per sum.
+/// The counts and sums that sets of the first items can have and that the other items can complete.
+/// A layer is a table over them: one row per count, one entry per sum.
 struct Frame {
     /// The count of the first row.
     least: usize,
@@ -238,7 +239,8 @@ impl Knapsack {
             let mut entries = 0;
             let rows = (least..=count.min(first)).map(|chosen| {
                 let others = count - chosen;
-                // The least and the largest places among the first items, and among the others.
+                // The sum is at least that of the smallest places of the first items, and it leaves
+                // at most that of the largest places of the others; and conversely.
                 let low = between(0, chosen).max(sum - between(all - others, all));
                 let high = between(first - chosen, first).min(sum - between(first, first + others));
                 let start = entries;
@@ -391,6 +393,16 @@ mod tests {
         assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
         let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();
         assert_eq!(heaviest(&all, 127, 127 * 127, &mut tables).0, KnapsackOutcome::TooLarge);
+    }
+
+    #[test]
+    fn a_knapsack_is_too_large_from_the_specified_number_of_entries_on() {
+        let items: Vec<Item> = (0..218).map(|place| Item { place, weight: 1 }).collect();
+        assert_eq!(specified_entries(&items, 93, 10_090), Some(33_544_925));
+        assert_eq!(specified_entries(&items, 94, 10_199), Some(33_637_650));
+        let outcome = |count, sum| heaviest(&items, count, sum, &mut Tables::default()).0;
+        assert!(matches!(outcome(93, 10_090), KnapsackOutcome::Heaviest(found) if found.any == 93));
+        assert_eq!(outcome(94, 10_199), KnapsackOutcome::TooLarge);
     }
 
     #[test]

@@ -22,9 +22,10 @@ pub(super) struct HeaviestSet {
 /// Far below any sum of weights.
 const NONE: i32 = -(1 << 30);
 
-/// The tables of the dynamic program, kept between calls to avoid allocation. By number of first
-/// diagonals, in ascending order of position, each has the greatest weight of a set of them by number
-/// and sum, where other diagonals can complete it. In this order, few sums of a number can be completed.
+/// The tables of the dynamic program, kept between calls to avoid allocation: one for each number of
+/// first diagonals, in ascending order of position. It has the greatest weight of the sets of these
+/// diagonals with each size and sum that sets of the others can complete. In this order, these are
+/// few sums for each size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
     order: Vec<usize>,
@@ -67,7 +68,7 @@ struct Item {
 /// A table: the number of diagonals of its first row, its rows and its entries.
 type Table<'t, E> = (usize, &'t [Row], E);
 
-/// Takes the maximum of a table and another one extended by `item` and by `count` diagonals.
+/// Takes the maximum of a table and another one extended by an item and by `count` diagonals.
 fn improve(
     (least, rows, table): Table<'_, &mut [i32]>,
     (other_least, other_rows, other): Table<'_, &[i32]>,
@@ -164,7 +165,8 @@ impl Knapsack {
             let rows = self.rows.len();
             for chosen in least..=count.min(first) {
                 let others = count - chosen;
-                // The lowest and the highest positions among the first diagonals and the others.
+                // The sum is at least that of the lowest positions of the first diagonals, and it
+                // leaves at most that of the highest ones of the others; and conversely.
                 let low = between(0, chosen).max(sum - between(all - others, all));
                 let high = between(first - chosen, first).min(sum - between(first, first + others));
                 let row = Row { low, high, start };

@@ -83,7 +83,7 @@ impl Position {
                     slack.credit = [weights[0] - falling.any, weights[1] - rising.any];
                     eliminated.into_iter().for_each(|square| self.eliminate(square));
                 }
-                // The tables would be too large: use the plain dual bound.
+                // The knapsack is too large, as certificates define it: use the plain dual bound.
                 _ => {}
             }
         }

@@ -47,8 +47,8 @@ pub(crate) struct Position {
     tables: RefCell<Tables>,
 }
 
-/// A row, column or diagonal. When a queen is placed on it, all its candidates are eliminated, but it
-/// keeps them and their number until the queen is removed, to restore them then.
+/// A row, column or diagonal. When a queen is placed on it, all its candidates are eliminated, but
+/// it keeps them and their number so that they can be restored when the queen is removed.
 #[derive(Clone, Copy, Default)]
 struct Line {
     /// One bit per candidate: on a row by its column, on another line by its row.
@@ -357,13 +357,14 @@ impl Position {
             candidates += self.lines[line].count();
             self.lines[line].place_queen();
         }
-        // The square itself is on four lines. Includes the cost of restoring the candidates.
+        // 20 for each line and 21 for each candidate, which includes the cost of restoring it. The
+        // square itself is on four lines.
         self.spend(80 + 21 * (candidates - 3));
         self.for_each_attacked(square, Self::eliminate_on);
     }
 
-    /// Calls `change` for each other candidate on the lines of a square that has a queen, with each line
-    /// of the candidate that the queen is not on, and the candidate's bit on this line.
+    /// Calls `change` for each other candidate on the lines of a square that has a queen, with each
+    /// line of the candidate that the queen is not on, and the candidate's bit on this line.
     #[inline]
     fn for_each_attacked(
         &mut self,
