@@ -105,7 +105,7 @@ struct SizedTables<E> {
 
 /// Returns the greatest weight of a set of `count` of the `items` whose places sum to `sum`, and
 /// for each item the greatest weight of such a set that contains it; also returns the approximate
-/// number of operations.
+/// number of operations. The items must be in ascending order of their places.
 pub(super) fn heaviest(
     items: &[Item],
     count: usize,
@@ -115,6 +115,7 @@ pub(super) fn heaviest(
     /// The number of accesses to each entry, and of operations on each row.
     const EACH_ENTRY: usize = 4;
     const EACH_ROW: usize = 30;
+    assert!(items.is_sorted_by_key(|item| item.place));
     let few = 100 * (items.len() + 1);
     if count > items.len() {
         return (KnapsackOutcome::NoSet, few);
@@ -126,9 +127,7 @@ pub(super) fn heaviest(
         }
         Some(_) => {}
     }
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|&i| items[i].place);
-    let knapsack = Knapsack::new(order.iter().map(|&i| items[i]).collect(), count, sum);
+    let knapsack = Knapsack::new(items, count, sum);
     let sum_of = |number: fn(&Frame) -> usize| knapsack.frames.iter().map(number).sum::<usize>();
     let (rows, entries) = (sum_of(|frame| frame.rows.len()), sum_of(|frame| frame.entries));
     let operations = few + EACH_ROW * rows + EACH_ENTRY * entries;
@@ -145,9 +144,7 @@ pub(super) fn heaviest(
         tables.narrow = SizedTables::default();
         knapsack.solve(entries, &mut tables.wide)
     };
-    let Some((any, of_ordered)) = found else { return (KnapsackOutcome::NoSet, operations) };
-    let mut with = vec![None; items.len()];
-    order.iter().zip(of_ordered).for_each(|(&i, weight)| with[i] = weight);
+    let Some((any, with)) = found else { return (KnapsackOutcome::NoSet, operations) };
     (KnapsackOutcome::Heaviest(Heaviest { any, with }), operations)
 }
 
@@ -183,9 +180,9 @@ fn specified_entries(items: &[Item], count: usize, sum: i64) -> Option<usize> {
 }
 
 /// A knapsack.
-struct Knapsack {
+struct Knapsack<'i> {
     /// In ascending order of their places.
-    items: Vec<Item>,
+    items: &'i [Item],
     /// The frame after each number of items.
     frames: Vec<Frame>,
 }
@@ -222,10 +219,9 @@ impl Frame {
     }
 }
 
-impl Knapsack {
-    /// Creates the knapsack of sets of `count` of the `items`, which are in ascending order of their
-    /// places, whose places sum to `sum`.
-    fn new(items: Vec<Item>, count: usize, sum: i64) -> Self {
+impl<'i> Knapsack<'i> {
+    /// Creates the knapsack of sets of `count` of the `items` whose places sum to `sum`.
+    fn new(items: &'i [Item], count: usize, sum: i64) -> Self {
         // The sum of the places of each number of first items.
         let mut sums = vec![0];
         sums.extend(items.iter().scan(0, |sum, item| {
@@ -369,14 +365,17 @@ mod tests {
             let most_weight = most_weights[case % most_weights.len()];
             let mut places: Vec<i64> = (-20..20).collect();
             random.shuffle(&mut places);
-            let items: Vec<Item> = places[..random.usize(0..=10)]
+            places.truncate(random.usize(0..=10));
+            let set: Vec<i64> = places.clone();
+            places.sort_unstable();
+            let items: Vec<Item> = places
                 .iter()
                 .map(|&place| Item { place, weight: random.i64(0..=most_weight) })
                 .collect();
             let count = random.usize(0..=items.len() + 1);
             // The sum of some set, or a number close to it.
             let near = if random.u8(0..4) == 0 { random.i64(-2..=2) } else { 0 };
-            let sum = items.iter().take(count).map(|item| item.place).sum::<i64>() + near;
+            let sum = set.iter().take(count).sum::<i64>() + near;
             let expected = oracle(&items, count, sum);
             if expected.is_some() {
                 sets += 1
@@ -409,9 +408,10 @@ mod tests {
     fn the_tables_of_the_largest_board_have_fewer_than_13_million_entries() {
         const LINES: usize = 2 * LARGEST - 1;
         for count in [1, 32, 64, 96, 120, 127, 128] {
-            let items = (0..LINES as i64).map(|place| Item { place, weight: 1 }).collect();
+            let items: Vec<Item> =
+                (0..LINES as i64).map(|place| Item { place, weight: 1 }).collect();
             let sum = (count * (LARGEST - 1)) as i64;
-            let frames = Knapsack::new(items, count, sum).frames;
+            let frames = Knapsack::new(&items, count, sum).frames;
             let entries = frames.iter().map(|frame| frame.entries).sum::<usize>();
             assert!((1..13_000_000).contains(&entries), "{count} of {LINES}: {entries}");
         }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-/// Available diagonals of one direction: their positions and their weights (non-negative; all
-/// weights sum to less than 2^30).
+/// Available diagonals of one direction: their positions, in ascending order, and their weights
+/// (non-negative; all weights sum to less than 2^30).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Diagonals {
     pub(super) places: Vec<i32>,
@@ -23,12 +23,11 @@ pub(super) struct HeaviestSet {
 const NONE: i32 = -(1 << 30);
 
 /// The tables of the dynamic program, kept between calls to avoid allocation: one for each number of
-/// first diagonals, in ascending order of position. It has the greatest weight of the sets of these
-/// diagonals with each size and sum that sets of the others can complete. In this order, these are
-/// few sums for each size.
+/// first diagonals. It has the greatest weight of the sets of these diagonals with each size and sum
+/// that sets of the others can complete. Since the positions ascend, these are few sums for each
+/// size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
-    order: Vec<usize>,
     frames: Vec<Frame>,
     rows: Vec<Row>,
     entries: Vec<i32>,
@@ -91,6 +90,12 @@ fn improve(
     }
 }
 
+impl Diagonals {
+    fn items(&self) -> impl DoubleEndedIterator<Item = Item> + ExactSizeIterator {
+        self.places.iter().zip(&self.weights).map(|(&place, &weight)| Item { place, weight })
+    }
+}
+
 impl Knapsack {
     /// Returns the heaviest set of `count` diagonals whose positions sum to `sum`, or `None` if
     /// there is no such set.
@@ -103,12 +108,12 @@ impl Knapsack {
         self.fill(diagonals, count, sum)?;
         let mut chosen = Vec::with_capacity(count);
         let (mut rest, mut at) = (count, sum);
-        for i in (0..self.order.len()).rev() {
+        for i in (0..diagonals.places.len()).rev() {
             let here = self.entry(i + 1, rest, at);
             if self.entry(i, rest, at) != here {
-                chosen.push(self.order[i]);
+                chosen.push(i);
                 rest -= 1;
-                at -= diagonals.places[self.order[i]];
+                at -= diagonals.places[i];
             }
         }
         debug_assert!(rest == 0 && at == 0);
@@ -129,13 +134,10 @@ impl Knapsack {
 
     /// Fills the tables. Returns `None` if there is no set.
     fn fill(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<()> {
-        let number = diagonals.places.len();
-        if count > number {
+        debug_assert!(diagonals.places.is_sorted());
+        if count > diagonals.places.len() {
             return None;
         }
-        self.order.clear();
-        self.order.extend(0..number);
-        self.order.sort_unstable_by_key(|&i| diagonals.places[i]);
         self.set_frames(diagonals, count, sum)?;
         self.forward(diagonals);
         (self.weight() >= 0).then_some(())
@@ -143,19 +145,19 @@ impl Knapsack {
 
     /// Returns the weight of the heaviest set, once the tables are filled.
     fn weight(&self) -> i32 {
-        self.entries[self.frames[self.order.len()].entries.start]
+        self.frames.last().map_or(NONE, |last| self.entries[last.entries.start])
     }
 
     /// Sets the numbers and sums of the tables. Returns `None` if there are none in one of them.
     fn set_frames(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<()> {
         // The sum of the positions of each number of first diagonals.
         let mut sums = vec![0];
-        sums.extend(self.order.iter().scan(0, |sum, &i| {
-            *sum += diagonals.places[i];
+        sums.extend(diagonals.places.iter().scan(0, |sum, &place| {
+            *sum += place;
             Some(*sum)
         }));
         let between = |from: usize, to: usize| sums[to] - sums[from];
-        let all = self.order.len();
+        let all = diagonals.places.len();
         self.frames.clear();
         self.rows.clear();
         let mut begin = 0;
@@ -186,18 +188,11 @@ impl Knapsack {
         Some(())
     }
 
-    /// Returns the diagonal with this index in the order.
-    fn item(&self, diagonals: &Diagonals, i: usize) -> Item {
-        let diagonal = self.order[i];
-        Item { place: diagonals.places[diagonal], weight: diagonals.weights[diagonal] }
-    }
-
     /// Fills the tables of sets of the first diagonals, by number of diagonals. The last table
     /// holds the result.
     fn forward(&mut self, diagonals: &Diagonals) {
         self.entries[0] = 0;
-        for i in 0..self.order.len() {
-            let item = self.item(diagonals, i);
+        for (i, item) in diagonals.items().enumerate() {
             let (from, to) = (&self.frames[i], &self.frames[i + 1]);
             let (before, after) = self.entries.split_at_mut(to.entries.start);
             let from = (from.least, &self.rows[from.rows.clone()], &before[from.entries.clone()]);
@@ -213,18 +208,17 @@ impl Knapsack {
     /// none. Goes back from the last diagonal and combines the contribution of the later diagonals
     /// with the tables of [`forward`](Self::forward).
     fn backward(&self, diagonals: &Diagonals) -> Vec<i32> {
-        let mut with = vec![NONE; self.order.len()];
+        let mut with = vec![NONE; diagonals.places.len()];
         let (mut behind, mut table) = (vec![0], Vec::new());
-        for (i, &diagonal) in self.order.iter().enumerate().rev() {
+        for (i, Item { place, weight }) in diagonals.items().enumerate().rev() {
             let (from, to) = (&self.frames[i + 1], &self.frames[i]);
             let from = (from.least, &self.rows[from.rows.clone()], &behind[..]);
             let rows = &self.rows[to.rows.clone()];
-            let Item { place, weight } = self.item(diagonals, i);
             table.clear();
             table.resize(to.entries.len(), NONE);
             improve((to.least, rows, &mut table), from, -1, Item { place: -place, weight });
             let before = &self.entries[to.entries.clone()];
-            with[diagonal] = table
+            with[i] = table
                 .iter()
                 .zip(before)
                 .map(|(behind, before)| behind + before)
@@ -279,10 +273,12 @@ mod tests {
             let mut places: Vec<i32> = (-30..30).collect();
             random.shuffle(&mut places);
             places.truncate(random.usize(0..=12));
+            let set: Vec<i32> = places.clone();
+            places.sort_unstable();
             let weights: Vec<i32> = places.iter().map(|_| random.i32(0..1000)).collect();
             let count = random.usize(0..=places.len() + 1);
             let near = if random.u8(0..4) == 0 { random.i32(-2..=2) } else { 0 };
-            let sum = places.iter().take(count).sum::<i32>() + near;
+            let sum = set.iter().take(count).sum::<i32>() + near;
             let diagonals = Diagonals { places, weights };
             let found = knapsack.heaviest(&diagonals, count, sum);
             let context = format!("case {case}: {diagonals:?}, {count}, {sum}");
