@@ -27,7 +27,7 @@ VARIANTS = [({}, 0.65), ({"GATED": 1}, 0.28), ({"GENERAL": 1}, 0.07)]
 # The states of a workgroup in `src/kernel/gpu/sets/backend.rs`.
 DEFAULT_CAPACITY = "524288"
 # The planes that an iteration of the loops over records reads.
-READS = {"two single records": 12, "two double records": 16, "two long records": 24}
+READS = {"two single records": 24, "two double records": 32, "two long records": 48}
 # The warps of a workgroup.
 WARPS = 2
 # Latencies of a read from the first cache and from the second one.
@@ -57,36 +57,44 @@ def hot_loops(code):
         return [loop for loop in loops if function in functions(code, loop)]
 
     # A lane that has ended a triple begins the next one; `bit_of` has inner loops.
-    lists = max(of["list_set"], key=lambda loop: loop.last - loop.first)
-    begins = [i for i in lists.own() if "begin_triple" in code.instructions[i].functions]
-    found["list iterations"] = sorted(set(lists.own()) - set(begins))
-    found["list steps"] = begins + [i for loop in lists.inner for i in loop.own()] * 4
+    turns = max(of["list_set"], key=lambda loop: len(loop.own()))
+    begins = [i for i in turns.own()
+              if {"take_triple", "begin_triple", "decisive_of"} & set(code.instructions[i].functions)]
+    found["list iterations"] = sorted(set(turns.own()) - set(begins))
+    found["list steps"] = begins + [i for loop in turns.inner for i in loop.own()] * 4
+    found["list writes"] = among(of["list_set"], "put_state")[-1].own()
     joins = of["list_completions"]
-    chains = [loop for loop in among(joins, "with_completion") if not loop.inner]
-    found["join iterations"] = chains[0].own()
-    found["join steps"] = [loop for loop in joins if chains[0] in loop.inner][0].own()
+    chains = [loop for loop in among(joins, "add_completion") if not loop.inner]
+    # A record that is full is written.
+    full = [i for i in chains[0].own() if "put_record" in code.instructions[i].functions]
+    found["join iterations"] = sorted(set(chains[0].own()) - set(full))
+    found["full records"] = full
+    around = [loop for loop in joins if chains[0] in loop.inner]
+    found["join steps"] = min(around, key=lambda loop: loop.last - loop.first).own()
+    found["program steps"] = max(around, key=lambda loop: loop.last - loop.first).own()
     for name, function in (("pair steps", "list_pairs"), ("quadruple steps", "list_quadruples")):
         inner = [loop for loop in among(joins, function) if not loop.inner]
         # The compiler makes a loop for each half of the rows; the longer one is charged for both.
         found[name] = max(inner, key=lambda loop: len(loop.own())).own()
     finish = [loop for loop in among(of["finish_program"], "with_planes") if not loop.inner]
-    found["record steps"] = finish[0].own()
+    collect = [loop for loop in among(of["collect_pairs"], "bit_of_pair") if not loop.inner]
+    found["record steps"] = collect[0].own() + finish[0].own()
     # The rule of the first row is not tested in later rows, which nearly all tests are in.
     def without_rule(positions):
         return [i for i in positions if "bit_if_refused" not in code.instructions[i].functions]
 
     counts = of["count_states"]
-    # The records of each kind, in the order of the shader.
+    # The records of each kind, in the order of the shader; in narrow rounds half the words are read.
     records = sorted((loop for loop in among(counts, "inner_of") if not loop.inner),
                      key=lambda loop: loop.first)
-    for name, loop in zip(("two single records", "two double records", "two long records"), records):
-        found[name] = loop.own()
+    wide = [loop for loop in records
+            if any(code.instructions[i].name.startswith("LDS.64") for i in loop.own())]
+    for suffix, loops in (("", wide), (", narrow", [loop for loop in records if loop not in wide])):
+        for name, loop in zip(READS, loops):
+            found[name + suffix] = loop.own()
     rounds = [loop for loop in counts if records[0] in loop.inner][0]
     found["batches in rounds"] = without_rule(among(rounds.inner, "kept_of_eight")[0].own())
-    # Parts of a round that are loops, and how often the whole of each is executed.
-    parts = [("squares_of_row", 8 // WARPS)]
-    found["rounds"] = rounds.own() + [
-        i for name, times in parts for loop in among(rounds.inner, name) for i in loop.own() * times]
+    found["rounds"] = rounds.own()
     found["filter batches"] = without_rule(among(of["filter_list"], "kept_of_eight")[0].own())
     return found
 
@@ -129,7 +137,8 @@ class Sets:
             memory = sum(memory_clocks(i, lines) for i in executed)
             # A compiler may make several iterations one.
             reads = sum(i.name.startswith("LDS") for i in body)
-            unrolled = reads // READS[name] if name in READS else 1
+            kind = name.removesuffix(", narrow")
+            unrolled = reads // READS[kind] if kind in READS else 1
             simulated = [clocks(executed, self.warps, latency, lines)
                          for latency in ((600, 600) if lines > 1.5 else (NEAR, FAR))]
             rows.append((name, counts.get(name, 0) / unrolled, len(body), pipes, memory, simulated))
@@ -140,17 +149,17 @@ def print_sets(title, sets, n, counts):
     per = 1024 / counts["states"]
     print(f"\n{title}, n = {n}: clocks of a multiprocessor for 1,024 counted states")
     print(f"{sets.resources}, {sets.groups} workgroups a multiprocessor, of {WARPS} warps each")
-    print("loop                   iterations  instr.  issue    ALU    FMA  memory   POPC  simulated")
+    print("loop                         iterations  instr.  issue    ALU    FMA  memory   POPC  simulated")
     sums = [0.0] * 7
     for name, count, length, pipes, memory, simulated in sets.rows(counts):
         values = [length / 4, (pipes["alu"] + pipes["uniform"]) / 2, pipes["fma"] / 2, memory,
                   pipes["popc"] * 2, *simulated]
         values = [value * count * per for value in values]
         sums = [a + b for a, b in zip(sums, values)]
-        print(f"{name:22} {count * per:10.3f} {length:7}"
+        print(f"{name:28} {count * per:10.3f} {length:7}"
               + "".join(f" {value:6.0f}" for value in values[:5])
               + f"  {values[5]:.0f} to {values[6]:.0f}")
-    print(f"{'sum':41}" + "".join(f" {value:6.0f}" for value in sums[:5])
+    print(f"{'sum':47}" + "".join(f" {value:6.0f}" for value in sums[:5])
           + f"  {sums[5]:.0f} to {sums[6]:.0f}")
     return sums[5] / 1024, sums[6] / 1024
 

@@ -26,6 +26,7 @@ struct Below { u32 free, right, left, x, y, rule; };
 
 // A workgroup has two warps. What both do is counted twice.
 constexpr int WARPS = 2, LANES = 32 * WARPS, WARP = 32, OUTER = 8, MOST_PAIRS = 95, AT_ONCE = 64 * WARP;
+constexpr int LIST_TURNS = 128;
 static u32 n, family[100];
 static bool check;
 static u64 capacity = 1 << 18;
@@ -56,17 +57,22 @@ static bool place(Below &at, u32 row, u32 queen) {
     return true;
 }
 
-static u64 list_below(const Below &at, u32 row, std::vector<State> &states) {
+// The column of the last row is known when the one before it has its queen. Adds the iterations in
+// which placements are found.
+static u64 list_below(const Below &at, u32 row, std::vector<State> &states, u64 iterations,
+                      std::vector<u64> &found) {
     u32 open = at.free & ~at.right & ~at.left & family[4 + row];
-    u64 iterations = 0;
+    bool is_known = row + 1 == family[0] && row > 3;
     for (; open; open &= open - 1) {
-        iterations++;
+        iterations += !is_known;
         Below next = at;
         if (!place(next, row, open & -open)) continue;
-        if (row + 1 == family[0])
+        if (row + 1 == family[0]) {
             states.push_back({next.x | next.rule >> 20 << 28, next.y | next.rule << 31});
-        else
-            iterations += list_below(next, row + 1, states);
+            found.push_back(iterations);
+        } else {
+            iterations = list_below(next, row + 1, states, iterations, found);
+        }
     }
     return iterations;
 }
@@ -74,7 +80,9 @@ static u64 list_below(const Below &at, u32 row, std::vector<State> &states) {
 // A lane that has ended a triple takes the next one, up to a number of them. Returns the states that
 // are listed, at most four times the capacity and a little more.
 static u64 list_set(const Item &item, std::vector<State> &states) {
-    std::vector<u64> lanes(LANES), taken(LANES);
+    std::vector<u64> lanes(LANES), taken(LANES), found;
+    // What each lane has found in each group of iterations.
+    std::vector<std::map<u64, u32>> groups(LANES);
     u64 steps = 0, busy = 0;
     u32 first = item.first[0] & item.lower & family[4], second = item.lower & item.first[1] & family[5];
     u64 triples = __builtin_popcount(first) * __builtin_popcount(second) * __builtin_popcount(item.lower);
@@ -89,17 +97,27 @@ static u64 list_set(const Item &item, std::vector<State> &states) {
                     u32 free = row ? at.free & ~at.right & ~at.left & family[4 + row] : at.free;
                     open = (free & queens[row]) && place(at, row, queens[row]);
                 }
-                u64 iterations = open ? list_below(at, 3, states) : 0;
+                found.clear();
+                u64 iterations = open ? list_below(at, 3, states, 0, found) : 0;
                 u64 next = std::min_element(lanes.begin(), lanes.end(), [&](u64 &a, u64 &b) {
                     bool full_a = taken[&a - &lanes[0]] > most, full_b = taken[&b - &lanes[0]] > most;
                     return full_a != full_b ? full_b : a < b;
                 }) - lanes.begin();
+                for (u64 i : found) groups[next][(lanes[next] + i) / LIST_TURNS]++;
                 lanes[next] += std::max<u64>(iterations, 1);
                 taken[next] += open;
                 busy += iterations;
                 if (states.size() > 4 * capacity) goto end;
             }
 end:
+    u64 written = 0;
+    for (int warp = 0; warp < WARPS; warp++) {
+        std::map<u64, u32> most;
+        for (int lane = WARP * warp; lane < WARP * (warp + 1); lane++)
+            for (auto [group, count] : groups[lane]) most[group] = std::max(most[group], count);
+        for (auto [_, count] : most) written += count;
+    }
+    add("list writes", written);
     add("list steps", steps);
     add("list iterations", WARPS * *std::max_element(lanes.begin(), lanes.end()));
     add("list iterations of lanes", busy);
@@ -189,7 +207,9 @@ static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 l
         program.pairs[0].insert((c >> 16 & 15) | five << 4);
         program.pairs[1].insert((c >> 24 & 15) | seven << 4);
     }
+    u64 full = 0;
     for (auto [_, count] : inner) {
+        full += (count - 1) / 4;
         program.longs += count / 4 + (count % 4 > 2);
         program.doubles += count % 4 == 2;
         program.singles += count % 4 == 1;
@@ -197,7 +217,9 @@ static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 l
     program.singles += program.singles % 2;
     program.doubles += program.doubles % 2;
     program.longs += program.longs % 2;
+    if (outer == OUTER) add("full records", full);
     add("programs", 1);
+    add("program steps", WARPS);
     return program;
 }
 
@@ -245,25 +267,42 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
         auto steps = [](u32 records) { return WARPS * ((records + LANES - 1) / LANES); };
         add("record steps", steps(program.singles) + steps(program.doubles) + steps(2 * program.longs));
         add("words of records", words);
-        u64 rounds = 0, batches = 0, states = 0, end = list.size();
-        for (u64 at = 0; at < end; rounds++) {
-            for (u64 filled = 0; at < end; at += 8 * LANES) {
-                u64 more = std::count(kept.begin() + at, kept.begin() + std::min(at + 8 * LANES, end), 1);
+        u64 rounds = 0, batches = 0, states = 0, narrow = 0, end = list.size();
+        for (u64 at = 0, filled = 0; at < end; at += 8 * LANES) {
+            u64 more = std::count(kept.begin() + at, kept.begin() + std::min(at + 8 * LANES, end), 1);
+            batches += WARPS;
+            states += more;
+            filled += more;
+            // What does not fit is read again in the next round.
+            for (; filled > AT_ONCE; filled -= AT_ONCE) {
+                rounds++;
                 batches += WARPS;
-                // A batch that does not fit is read again.
-                if (filled + more > AT_ONCE) break;
-                filled += more;
-                states += more;
+            }
+            if (at + 8 * LANES >= end) {
+                rounds++;
+                narrow = filled <= AT_ONCE / 2;
             }
         }
         if (part < 2) add("states", states);
         add("rounds", WARPS * rounds);
         add("batches in rounds", batches);
-        // Both warps wait for the one that has more.
-        auto of_warps = [&](u32 records) { return (double)rounds * WARPS * ((records / 2 + WARPS - 1) / WARPS); };
-        add("two single records", of_warps(program.singles));
-        add("two double records", of_warps(program.doubles));
-        add("two long records", of_warps(program.longs));
+        // Each of the four teams, two in a warp, takes two records of every eight; of those with two
+        // completions the last teams begin. Both warps wait for the slower one.
+        u32 kinds[] = {program.singles, program.doubles, program.longs}, slower[3] = {}, most = 0;
+        for (u32 warp = 0; warp < WARPS; warp++) {
+            u32 mine[3], time = 0;
+            for (u32 kind = 0; kind < 3; kind++) {
+                u32 twos = kinds[kind] / 2, before = (kind == 1) != (warp == 0) ? 0 : 2;
+                mine[kind] = twos > before ? (twos - before + 3) / 4 : 0;
+                time += mine[kind] * (kind + 2);
+            }
+            if (time >= most) std::copy(mine, mine + 3, slower), most = time;
+        }
+        const char *names[] = {"two single records", "two double records", "two long records"};
+        for (u32 kind = 0; kind < 3; kind++) {
+            add(names[kind], (double)(rounds - narrow) * WARPS * slower[kind]);
+            add((std::string(names[kind]) + ", narrow").c_str(), (double)narrow * WARPS * slower[kind]);
+        }
         add("completions times rounds", (double)rounds * program.completions.size());
         add("pairs", (double)rounds * pairs);
         add("tests in rounds", end);

@@ -92,11 +92,46 @@ fn begin_triple(at: ptr<function, Below>, triple: u32, lower: u32, rows: FirstRo
     return open_below(*at, rows.family, 3u);
 }
 
+// The effect of the rule on the rows behind the first three: the decisive queen if it is in one of
+// them, or 0; the row from which on it is not counted; and the group of a placement, which is
+// `group`, plus its row if `adds_row`, if its row is at least `group_from`, and 0 otherwise.
+struct Decisive {
+    queen: u32,
+    refused_from: u32,
+    group_from: u32,
+    group: u32,
+    adds_row: u32,
+}
+
+fn decisive_of(rule: u32, free: u32) -> Decisive {
+    let column = (rule >> 1u) & 31u;
+    let queen = select(1u << column, 0u, column == 31u) & free;
+    if (queen == 0u) {
+        return Decisive(0u, 32u, 0u, rule >> 20u, 0u);
+    }
+    if ((rule & 0x10000u) != 0u) {
+        return Decisive(queen, 32u, 0u, 1u, 1u);
+    }
+    let limit = (rule >> 6u) & 31u;
+    let group = (rule >> 11u) & 31u;
+    return Decisive(queen, select(32u, limit, group == NOT_COUNTED), limit, group, 0u);
+}
+
+// Takes the next columns of the first three rows, but not most of all: a driver may run lanes one
+// after another, and end long loops.
+fn take_triple(taken: u32, triples: u32) -> u32 {
+    if (taken > triples / LANES) {
+        return triples;
+    }
+    return atomicAdd(&next_triple, 1u);
+}
+
 // Lists the placements of the lower half of a set. A list that does not fit is not written any more,
 // but counted, up to a few times the room. A list that takes a lane too long is given up.
 fn list_set(item: SetItem, family: u32, start: u32) {
     let rows = families[family + ROWS_BELOW];
     let gap = families[family + GAP];
+    let full = (1u << params.n) - 1u;
     let first_rows = FirstRows(item.lower & item.first_rows[0] & families[family + ALLOWED_BELOW],
         item.lower & item.first_rows[1] & families[family + ALLOWED_BELOW + 1u], family, gap);
     let triples = countOneBits(first_rows.first) * countOneBits(first_rows.second)
@@ -105,77 +140,94 @@ fn list_set(item: SetItem, family: u32, start: u32) {
     var taken = 0u;
     var listed_mark = 0u;
     var at = Below(0u, 0u, 0u, 0u, 0u, 0u);
-    var row = 3u;
+    var decisive = Decisive(0u, 32u, 0u, 0u, 0u);
+    var row_of_decisive = 0u;
+    // The number of rows behind the first three.
+    var level = 0u;
     var candidates = 0u;
-    // The rows on the stack, which is in the memory of planes.
-    var depth = 0u;
+    // The levels that are on the stack. The stack and the placements that were found are in the memory
+    // of planes.
+    var pending = 0u;
     var is_complete = false;
+    var fits = true;
     var iterations = 0u;
-    while (iterations < params.list_iterations) {
-        iterations += 1u;
-        if (candidates == 0u) {
-            if (depth > 0u) {
-                depth -= 1u;
-                let entry = depth * 4u * LANES + lane;
-                let columns = planes[entry];
-                let attacks = planes[entry + LANES];
-                let masks = planes[entry + 2u * LANES];
-                let rule = planes[entry + 3u * LANES].x;
-                at = Below(columns.x, attacks.x, attacks.y, masks.x, masks.y, rule & 0x1ffffffu);
-                candidates = columns.y;
-                row = rule >> 25u;
-            } else {
-                // A lane takes the next columns of the first three rows, but not most of all: a driver
-                // may run lanes one after another, and end long loops.
-                var triple = triples;
-                if (taken <= triples / LANES) {
-                    triple = atomicAdd(&next_triple, 1u);
+    while (!is_complete && fits && iterations < params.list_iterations) {
+        // All lanes write what they have found at the same time.
+        let turns = min(LIST_TURNS, params.list_iterations - iterations);
+        var turn = 0u;
+        var found = 0u;
+        while (turn < turns && found < MOST_FOUND) {
+            turn += 1u;
+            if (candidates == 0u) {
+                if (pending != 0u) {
+                    level = 31u - countLeadingZeros(pending);
+                    pending ^= 1u << level;
+                    let entry = (level & 15u) * 3u * LANES + lane;
+                    let columns = planes[entry];
+                    let attacks = planes[entry + LANES];
+                    let masks = planes[entry + 2u * LANES];
+                    candidates = columns.y;
+                    at = Below(columns.x, attacks.x, attacks.y, masks.x, masks.y, at.rule);
+                } else {
+                    let triple = take_triple(taken, triples);
+                    if (triple >= triples) {
+                        is_complete = true;
+                        break;
+                    }
+                    level = 0u;
+                    candidates = begin_triple(&at, triple, item.lower, first_rows);
+                    decisive = decisive_of(at.rule, at.free);
+                    candidates &= ~select(0u, decisive.queen, 3u >= decisive.refused_from);
+                    if (candidates == 0u) {
+                        continue;
+                    }
+                    taken += 1u;
                 }
-                if (triple >= triples) {
-                    is_complete = true;
-                    break;
-                }
-                row = 3u;
-                candidates = begin_triple(&at, triple, item.lower, first_rows);
-                if (candidates == 0u) {
-                    continue;
-                }
-                taken += 1u;
+            }
+            let queen = candidates & (~candidates + 1u);
+            candidates ^= queen;
+            // Overwrites what is not needed any more, if there are no more candidates.
+            let entry = (level & 15u) * 3u * LANES + lane;
+            planes[entry] = vec2<u32>(at.free, candidates);
+            planes[entry + LANES] = vec2<u32>(at.from_right, at.from_left);
+            planes[entry + 2u * LANES] = vec2<u32>(at.left, at.right);
+            let row = level + 3u;
+            let free = at.free ^ queen;
+            let from_right = (at.from_right | queen) << 1u;
+            let from_left = (at.from_left | queen) >> 1u;
+            let left = at.left | (queen >> (row + gap));
+            let right = at.right | (queen << (row + gap));
+            let open = free & ~from_right & ~from_left & families[family + ALLOWED_BELOW + row + 1u]
+                & ~select(0u, decisive.queen, row + 1u >= decisive.refused_from);
+            row_of_decisive = select(row_of_decisive, row, queen == decisive.queen);
+            // The column of the last row is known.
+            let is_last = row + 2u >= rows;
+            let row_of_queen = select(row_of_decisive, row + 1u, free == decisive.queen);
+            let group = select(0u, decisive.group + decisive.adds_row * row_of_queen,
+                row_of_queen >= decisive.group_from);
+            planes[(FOUND + (found & 31u)) * LANES + lane] = state_of(
+                left | (free >> (row + 1u + gap)), (right | (free << (row + 1u + gap))) & full,
+                group, at.rule & 1u);
+            found += select(0u, 1u, is_last && open == free);
+            if (!is_last && open != 0u) {
+                // A level is left for good with its last column.
+                pending |= select(0u, 1u << level, candidates != 0u);
+                at = Below(free, from_right, from_left, left, right, at.rule);
+                level += 1u;
+                candidates = open;
             }
         }
-        let queen = candidates & (~candidates + 1u);
-        candidates ^= queen;
-        var next = at;
-        if (!place_below(&next, row, queen, gap)) {
-            continue;
-        }
-        if (row + 1u == rows) {
-            let state = state_of(next.left, next.right, next.rule >> 20u, next.rule & 1u);
+        iterations += turn;
+        for (var i = 0u; i < found; i++) {
+            let state = planes[(FOUND + (i & 31u)) * LANES + lane];
             let index = start + atomicAdd(&kept_count, 1u);
             if (index < params.capacity) {
                 put_state(index, state);
                 listed_mark += mark_of(state);
             } else if (index >= most) {
-                break;
+                fits = false;
             }
-            continue;
         }
-        let open = open_below(next, family, row + 1u);
-        if (open == 0u) {
-            continue;
-        }
-        // A row is left for good with its last column.
-        if (candidates != 0u) {
-            let entry = depth * 4u * LANES + lane;
-            planes[entry] = vec2<u32>(at.free, candidates);
-            planes[entry + LANES] = vec2<u32>(at.from_right, at.from_left);
-            planes[entry + 2u * LANES] = vec2<u32>(at.left, at.right);
-            planes[entry + 3u * LANES].x = at.rule | (row << 25u);
-            depth += 1u;
-        }
-        at = next;
-        row += 1u;
-        candidates = open;
     }
     if (!is_complete) {
         atomicStore(&stopped, 1u);
@@ -213,14 +265,11 @@ struct Eight {
 // Returns the states of a lane in the batch that begins at a place of the workgroup's lists.
 fn eight_at(at: u32) -> Eight {
     let part = group * (params.capacity / PART) + at / PART;
-    return Eight(state_of_batch(part, 0u), state_of_batch(part, LANES),
-        state_of_batch(part, 2u * LANES), state_of_batch(part, 3u * LANES),
-        state_of_batch(part, 4u * LANES), state_of_batch(part, 5u * LANES),
-        state_of_batch(part, 6u * LANES), state_of_batch(part, 7u * LANES));
-}
-
-fn state_of_batch(part: u32, at: u32) -> vec2<u32> {
-    return states[part + at / PART][(at % PART) | lane];
+    let first = (at & (PART - BATCH * LANES)) + lane;
+    return Eight(states[part][first], states[part][first + LANES], states[part][first + 2u * LANES],
+        states[part][first + 3u * LANES], states[part][first + 4u * LANES],
+        states[part][first + 5u * LANES], states[part][first + 6u * LANES],
+        states[part][first + 7u * LANES]);
 }
 
 fn mark_of_eight(s: Eight) -> u32 {
@@ -271,9 +320,7 @@ fn put_kept(state: vec2<u32>, is_kept: bool, to: u32, kept: ptr<function, u32>) 
     if (!is_kept) {
         return to;
     }
-    if (to < params.capacity) {
-        put_state(to, state);
-    }
+    put_state(to, state);
     *kept += mark_of(state);
     return to + 1u;
 }
@@ -293,8 +340,13 @@ fn filter_list() {
         let s = following;
         following = eight_at(min(at + BATCH * LANES, last));
         seen += mark_of_eight(s);
-        let which = kept_of_eight(s, test);
-        var to = next + atomicAdd(&kept_count, countOneBits(which));
+        var which = kept_of_eight(s, test);
+        let more = countOneBits(which);
+        var to = next + atomicAdd(&kept_count, more);
+        if (to + more > params.capacity) {
+            // The set is given up.
+            which = 0u;
+        }
         to = put_kept(s.a, (which & 1u) != 0u, to, &kept);
         to = put_kept(s.b, (which & 2u) != 0u, to, &kept);
         to = put_kept(s.c, (which & 4u) != 0u, to, &kept);

@@ -9,10 +9,13 @@
 //
 // This file has the memory; the others of this folder follow it in one module.
 
-// The lanes of a workgroup: a power of two, at most 64. Lanes of the two halves of a workgroup, the
-// teams, share a column of planes: they count different completions of the same states.
+// The lanes of a workgroup: a power of two, at most 64. A column of planes has 64 states. Two lanes
+// make the planes of the states of a column; then four lanes, one of each team, share two columns, and
+// count different completions of the same states.
 override LANES: u32 = 64u;
 override COLUMNS: u32 = LANES / 2u;
+const TEAMS: u32 = 4u;
+override WIDTH: u32 = LANES / TEAMS;
 
 // The planes, two words in each column: of the squares of four inner rows, of zeros, and of pairs of
 // outer squares. At least 120, as many as there is memory for up to 128; then no index needs a check.
@@ -20,7 +23,7 @@ override PLANES: u32 = 120u;
 const ZERO: u32 = 32u;
 const PAIRS: u32 = 33u;
 // Before the pairs are there, their memory has states, then the planes of their masks (one for each
-// column), and the squares of the outer rows. What is overwritten is read before.
+// column of the board), and the squares of the outer rows. What is overwritten is read before.
 const AT_ONCE: u32 = 64u;
 const STATES: u32 = 56u;
 const LEFT: u32 = 32u;
@@ -30,8 +33,9 @@ const OUTER_SQUARES: u32 = 88u;
 // The states of a lane that are read at once. Lists begin at a multiple of a workgroup's, and are
 // filled up to one by states that every test refuses.
 const BATCH: u32 = 8u;
-// The states of an element of `states`: a constant part of a batch has a constant address in it.
-const PART: u32 = 128u;
+// The states of an element of `states`: a batch of 64 lanes. Then compilers find the addresses of the
+// others from that of the first one.
+const PART: u32 = 512u;
 
 // The parts of a program: records with one completion, with two, and with up to four.
 const SINGLE_RECORDS: u32 = 2048u;
@@ -74,6 +78,12 @@ const OUTER: u32 = 8u;
 const NOT_COUNTED: u32 = 16u;
 // The listing of a set that does not fit ends at this many times the room.
 const LISTED: u32 = 4u;
+// A lane that lists placements writes those that it has found after so many iterations, or before, when
+// there is no room among the planes for more. Their place is behind the stack, which has at most nine
+// levels.
+const LIST_TURNS: u32 = 128u;
+const FOUND: u32 = 27u;
+const MOST_FOUND: u32 = 32u;
 // A bit of right masks that no state has, and that every test refuses. Where there is no state, it is
 // the only one.
 const REFUSED: u32 = 0x40000000u;
@@ -189,6 +199,10 @@ var<workgroup> program_fits: u32;
 var<workgroup> program_counts: u32;
 
 var<private> lane: u32;
+// The column of planes whose states this lane transposes, and the half of them.
+var<private> own_column: u32;
+var<private> half: u32;
+// The first of its columns when it counts, and its team.
 var<private> column: u32;
 var<private> team: u32;
 var<private> group: u32;
@@ -198,10 +212,8 @@ var<private> hits_high: u32;
 var<private> low: u32;
 var<private> high: u32;
 var<private> counted_states: u32;
-// The pairs that the completions of this lane use: of rows 4 and 5, and of rows 6 and 7.
-var<private> used_by_lane: vec4<u32>;
 
-// Returns the place of a plane in this lane's column.
+// Returns the place of a plane in the first of this lane's columns.
 fn plane(index: u32) -> u32 {
     return index * COLUMNS + column;
 }

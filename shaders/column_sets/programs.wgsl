@@ -9,11 +9,13 @@
 // queen, and rank 0, or 1 if the other row of its pair has 0.
 
 // The parts are in the memory of planes, which is not used otherwise meanwhile: the columns by rank;
-// four lists of pairs, each with the masks that are compared in its quadruples; the upper quadruples (a
-// word each); and the lower ones, each with the squares from which it is attacked.
+// four lists of pairs, each with the masks that are compared in its quadruples; the squares from which
+// the pairs of rows 4 and 5 are attacked; the upper quadruples (a word each); and the lower ones, each
+// with the squares from which it is attacked.
 const PAIRS_AT: u32 = 4u;
 const MOST_PAIRS_OF_ROWS: u32 = 56u;
-const UPPER_AT: u32 = 904u; // 2 * (PAIRS_AT + 2 * 4 * MOST_PAIRS_OF_ROWS)
+const ATTACKERS_AT: u32 = 452u; // PAIRS_AT + 2 * 4 * MOST_PAIRS_OF_ROWS
+const UPPER_AT: u32 = 1016u; // 2 * (ATTACKERS_AT + MOST_PAIRS_OF_ROWS)
 // The end of a list of lower quadruples.
 const NO_QUADRUPLE: u32 = 0xffffu;
 // A word of a record without completions.
@@ -27,12 +29,18 @@ var<workgroup> lower_count: atomic<u32>;
 // eighth bit of the set is left out.
 var<workgroup> first_lower: array<atomic<u32>, 128>;
 
+// The rooms for quadruples: of five pairs of words, one is for two upper ones, four for two lower ones.
 fn upper_room() -> u32 {
-    return (PLANES * COLUMNS - UPPER_AT / 2u) / 3u * 2u;
+    return (PLANES * COLUMNS - UPPER_AT / 2u) / 5u * 2u;
 }
 
 fn lower_room() -> u32 {
-    return (PLANES * COLUMNS - UPPER_AT / 2u - upper_room() / 2u) / 2u;
+    return upper_room();
+}
+
+// Returns the place of the lower quadruples.
+fn lower_at() -> u32 {
+    return (UPPER_AT + upper_room()) / 2u;
 }
 
 // A record of the program under construction: the planes of the four inner squares, and up to four
@@ -67,30 +75,15 @@ fn put_record(record: Record) {
     }
 }
 
-// Returns the record with one more completion: its pairs in rows 4 and 5, and in rows 6 and 7.
-fn with_completion(record: Record, completion: u32) -> Record {
-    var next = record;
-    if (next.count == 4u) {
-        put_record(next);
-        next = Record(next.inner, 0u, vec2<u32>(NO_COMPLETIONS));
+// Adds a completion to a record: its pairs in rows 4 and 5, and in rows 6 and 7.
+fn add_completion(record: ptr<function, Record>, completion: u32) {
+    if ((*record).count == 4u) {
+        put_record(*record);
+        *record = Record((*record).inner, 0u, vec2<u32>(NO_COMPLETIONS));
     }
-    let inner_pair = completion & 0xffu;
-    let outer_pair = completion >> 8u;
-    let inner_bit = 1u << (inner_pair & 31u);
-    let outer_bit = 1u << (outer_pair & 31u);
-    used_by_lane |= vec4<u32>(select(inner_bit, 0u, inner_pair > 31u),
-        select(0u, inner_bit, inner_pair > 31u), select(outer_bit, 0u, outer_pair > 31u),
-        select(0u, outer_bit, outer_pair > 31u));
-    let shift = 16u * (next.count & 1u);
-    let cleared = ~(0xffffu << shift);
-    let bits = completion << shift;
-    if (next.count < 2u) {
-        next.words.x = (next.words.x & cleared) | bits;
-    } else {
-        next.words.y = (next.words.y & cleared) | bits;
-    }
-    next.count += 1u;
-    return next;
+    let words = (*record).words;
+    (*record).words = vec2<u32>((words.x << 16u) | completion, (words.y << 16u) | (words.x >> 16u));
+    (*record).count += 1u;
 }
 
 // Returns the columns of an outer row where a queen may stand.
@@ -102,47 +95,47 @@ fn open_columns(row: u32, outer: u32, first_row: u32) -> u32 {
         & ~(step.from_right << row) & ~(step.from_left >> row);
 }
 
-// Lists the pairs of rows 2 * `which` and the next one. A pair has its two ranks, four bits each, the
-// set of ranks that it uses in bits 8 to 15, and in bits 16 and 17 whether it has the queens.
+// Lists the pairs of rows 2 * `which` and the next one. A pair has its number, eight times its first
+// rank and the other one, and in bits 8 to 15 the set of ranks that it uses.
 fn list_pairs(which: u32, outer: u32, first_row: u32, of_row_4: u32) {
     let row = 2u * which;
     let open = vec2<u32>(open_columns(row, outer, first_row),
         open_columns(row + 1u, outer, first_row));
     for (var i = lane; i < 64u; i += LANES) {
         let ranks = vec2<u32>(i >> 3u, i & 7u);
-        let queens = vec2<u32>(word(ranks.x), word(ranks.y));
-        var pair = ranks.x | (ranks.y << 4u);
+        var queens = vec2<u32>(word(ranks.x), word(ranks.y));
+        var pair = i;
         var fits = ranks.x != ranks.y;
         if (row < outer) {
             fits = fits && (queens.x & open.x) != 0u;
             fits = fits && (row != 4u || ((of_row_4 >> ranks.x) & 1u) != 0u);
-            pair |= (0x100u << ranks.x) | 0x10000u;
+            pair |= 0x100u << ranks.x;
         } else {
             fits = fits && ranks.x == 0u;
+            queens.x = 0u;
         }
         if (row + 1u < outer) {
             fits = fits && (queens.y & open.y & ~(queens.x << 1u) & ~(queens.x >> 1u)) != 0u;
-            pair |= (0x100u << ranks.y) | 0x20000u;
+            pair |= 0x100u << ranks.y;
         } else {
             fits = fits && ranks.y == select(0u, 1u, ranks.x == 0u);
+            queens.y = 0u;
         }
         if (fits) {
             let index = atomicAdd(&pairs_count[which], 1u);
-            let at = PAIRS_AT + 2u * (which * MOST_PAIRS_OF_ROWS + index);
-            let placed = queens_of(pair);
-            planes[at] = attacks_of(placed);
+            let attackers = attackers_of(queens);
+            var masks = attacks_of(queens);
             if ((which & 1u) != 0u) {
-                planes[at] = attackers_of(placed);
+                masks = attackers;
             }
+            let at = PAIRS_AT + 2u * (which * MOST_PAIRS_OF_ROWS + index);
+            planes[at] = masks;
             planes[at + 1u].x = pair;
+            if (which == 2u) {
+                planes[ATTACKERS_AT + index] = attackers;
+            }
         }
     }
-}
-
-// Returns the queens of a pair.
-fn queens_of(pair: u32) -> vec2<u32> {
-    return vec2<u32>(select(0u, word(pair & 15u), (pair & 0x10000u) != 0u),
-        select(0u, word((pair >> 4u) & 15u), (pair & 0x20000u) != 0u));
 }
 
 // Returns the squares that a pair attacks in the row behind it, along the diagonals to the right and
@@ -171,40 +164,41 @@ fn list_quadruples(is_lower: bool) {
     var at_first = lane / seconds;
     var at_second = lane % seconds;
     for (var i = lane; i < all; i += LANES) {
-        let at_pair = firsts + 2u * at_first;
-        let at_other = firsts + 2u * (MOST_PAIRS_OF_ROWS + at_second);
-        let met = planes[at_pair] & planes[at_other];
-        let first = planes[at_pair + 1u].x;
-        let second = planes[at_other + 1u].x;
+        // The minima change nothing, but tell compilers that the places need no check.
+        let pair_number = min(at_first, MOST_PAIRS_OF_ROWS - 1u);
+        let other_number = min(at_second, MOST_PAIRS_OF_ROWS - 1u);
+        let pair_at = firsts + 2u * pair_number;
+        let other_at = firsts + 2u * (MOST_PAIRS_OF_ROWS + other_number);
+        let pair_masks = planes[pair_at];
+        let other_masks = planes[other_at];
+        let pair = planes[pair_at + 1u].x;
+        let other = planes[other_at + 1u].x;
         at_first += step_of_first;
         at_second += step_of_second;
         if (at_second >= seconds) {
             at_first += 1u;
             at_second -= seconds;
         }
-        if ((first & second & 0xff00u) != 0u || (met.x | met.y) != 0u) {
+        let met = pair_masks & other_masks;
+        if ((pair & other & 0xff00u) != 0u || (met.x | met.y) != 0u) {
             continue;
         }
-        let ranks = (first | second) >> 8u;
+        let ranks = (pair | other) >> 8u;
+        let both = (pair & 0xffu) | ((other & 0xffu) << 8u);
         if (is_lower) {
             let index = atomicAdd(&lower_count, 1u);
-            if (index >= lower_room()) {
-                continue;
+            if (index < lower_room()) {
+                let next = atomicExchange(&first_lower[ranks & 127u], index);
+                let at = lower_at() + 2u * index;
+                planes[at] = planes[ATTACKERS_AT + pair_number]
+                    | vec2<u32>(other_masks.x >> 2u, other_masks.y << 2u);
+                planes[at + 1u].x = both | (next << 16u);
             }
-            let attackers = attackers_of(queens_of(first));
-            let others = planes[at_other];
-            let pair = (first & 15u) * 8u + ((first >> 4u) & 15u);
-            let other = (second & 15u) * 8u + ((second >> 4u) & 15u);
-            let next = atomicExchange(&first_lower[ranks & 127u], index);
-            let at = (UPPER_AT + upper_room()) / 2u + 2u * index;
-            planes[at] = vec2<u32>(attackers.x | (others.x >> 2u), attackers.y | (others.y << 2u));
-            planes[at + 1u].x = pair | (other << 8u) | (next << 16u);
         } else {
             let index = atomicAdd(&upper_count, 1u);
             if (index < upper_room()) {
                 // The queens of a row that there is not are told by `outer`.
-                put_word(UPPER_AT + index,
-                    (first & 0xffu) | ((second & 0xffu) << 8u) | ((ranks & 0xffu) << 16u));
+                put_word(UPPER_AT + index, both | ((ranks & 0xffu) << 16u));
             }
         }
     }
@@ -213,7 +207,6 @@ fn list_quadruples(is_lower: bool) {
 // Lists the completions of the outer rows. The queens of row 4 have one of the ranks `of_row_4`.
 fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
     let columns = countOneBits(step.free);
-    used_by_lane = vec4<u32>(0u);
     for (var i = lane; i < 128u; i += LANES) {
         atomicStore(&first_lower[i], NO_QUADRUPLE);
     }
@@ -243,10 +236,9 @@ fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
         }
         return;
     }
-    let lowers = (UPPER_AT + upper_room()) / 2u;
     for (var i = lane; i < uppers; i += LANES) {
         let upper = word(UPPER_AT + i);
-        let ranks = (vec4<u32>(upper) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
+        let ranks = (vec4<u32>(upper) >> vec4<u32>(3u, 0u, 11u, 8u)) & vec4<u32>(7u);
         let queens = vec2<u32>(word(ranks.x), word(ranks.y));
         // If there is no row 3, there are no queens behind it either.
         let more = vec2<u32>(word(ranks.z), word(ranks.w));
@@ -258,20 +250,17 @@ fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
         let others = ((1u << columns) - 1u) & ~(upper >> 16u);
         var index = atomicLoad(&first_lower[others & 127u]);
         while (index != NO_QUADRUPLE) {
-            let at = lowers + 2u * index;
+            // The minimum changes nothing, but tells compilers that the places need no check.
+            let at = min(lower_at() + 2u * index, PLANES * COLUMNS - 2u);
             let met = planes[at] & attacks;
             let lower = planes[at + 1u].x;
             if ((met.x | met.y) == 0u) {
-                record = with_completion(record, lower & 0xffffu);
+                add_completion(&record, lower & 0xffffu);
             }
             index = lower >> 16u;
         }
         put_record(record);
     }
-    atomicOr(&used[0], used_by_lane.x);
-    atomicOr(&used[1], used_by_lane.y);
-    atomicOr(&used[2], used_by_lane.z);
-    atomicOr(&used[3], used_by_lane.w);
 }
 
 // Returns the place of the records of a kind, and their number of pairs of words. The number of
@@ -296,19 +285,52 @@ fn is_odd(kind: u32) -> bool {
     return (select(atomicLoad(&long_count), atomicLoad(&double_count), kind == 1u) & 1u) != 0u;
 }
 
+// Returns the bit of a pair among those of its rows.
+fn bit_of_pair(pair: u32) -> vec2<u32> {
+    let bit = select(1u << (pair & 31u), 0u, pair == 0xffu);
+    let is_high = (pair & 32u) != 0u;
+    return vec2<u32>(select(bit, 0u, is_high), select(0u, bit, is_high));
+}
+
+// Collects the pairs that the program's completions use: of rows 4 and 5, and of rows 6 and 7.
+fn collect_pairs() {
+    var bits = vec4<u32>(0u);
+    for (var kind = 0u; kind < 3u; kind++) {
+        let records = records_of(kind);
+        let added = added_record(kind, records.y);
+        for (var i = lane; i < records.y; i += LANES) {
+            if (i < added || (i & 1u) == 0u) {
+                let word = programs[records.x + i].y;
+                bits |= vec4<u32>(bit_of_pair(word & 0xffu), bit_of_pair((word >> 8u) & 0xffu));
+                bits |= vec4<u32>(bit_of_pair((word >> 16u) & 0xffu), bit_of_pair(word >> 24u));
+            }
+        }
+    }
+    atomicOr(&used[0], bits.x);
+    atomicOr(&used[1], bits.y);
+    atomicOr(&used[2], bits.z);
+    atomicOr(&used[3], bits.w);
+}
+
+// Returns the place of the record that makes the number of a kind even, and has no completion; of the
+// places behind it, every second one is of it.
+fn added_record(kind: u32, places: u32) -> u32 {
+    return select(places, places - select(2u, 4u, kind == 2u), is_odd(kind));
+}
+
 // Replaces the numbers of pairs in the program by those of their planes.
 fn finish_program(mask: vec4<u32>) {
+    let bases = bases_of_pairs(mask);
     var sum = 0u;
     for (var kind = 0u; kind < 3u; kind++) {
         let records = records_of(kind);
-        // The record that makes their number even has no completion.
-        let added = select(records.y, records.y - select(2u, 4u, kind == 2u), is_odd(kind));
+        let added = added_record(kind, records.y);
         for (var i = lane; i < records.y; i += LANES) {
             var record = vec2<u32>(0u, NO_COMPLETIONS);
             if (i < added || (i & 1u) == 0u) {
                 record = programs[records.x + i];
             }
-            record.y = with_planes(record.y, mask);
+            record.y = with_planes(record.y, mask, bases);
             programs[records.x + i] = record;
             sum += mark_of(record);
         }

@@ -146,9 +146,11 @@ fn check_of_frames() -> u32 {
 @compute @workgroup_size(LANES)
 fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) index: u32) {
     lane = index & (LANES - 1u);
-    team = select(0u, 1u, lane >= COLUMNS);
-    // The minimum changes nothing, but tells compilers that a place among the planes needs no check.
-    column = min(lane - team * COLUMNS, COLUMNS - 1u);
+    half = select(0u, 1u, lane >= COLUMNS);
+    team = (lane / WIDTH) & (TEAMS - 1u);
+    // The minima change nothing, but tell compilers that a place among the planes needs no check.
+    own_column = min(lane - half * COLUMNS, COLUMNS - 1u);
+    column = min(lane - team * WIDTH, WIDTH - 1u);
     group = id.x;
     var spent = 0u;
     if (lane == 0u) {
@@ -257,6 +259,8 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             }
             list_completions(outer, row + 1u, of_row_4);
             storageBarrier();
+            workgroupBarrier();
+            collect_pairs();
             workgroupBarrier();
             let mask = vec4<u32>(atomicLoad(&used[0]), atomicLoad(&used[1]), atomicLoad(&used[2]),
                 atomicLoad(&used[3]));

@@ -21,13 +21,14 @@ impl SetShape {
         Self { groups: 792, capacity: 1 << 19, list_iterations: u32::MAX };
     /// For software drivers. llvmpipe ends the loops of a lane after 65,535 iterations in all, and
     /// then the workgroup, whose other lanes are lost. It implements early returns of functions as
-    /// loops, too, so that an iteration counts four to five times. A step is not interrupted, so
+    /// loops, too, so that an iteration counts up to five times. A step is not interrupted, so
     /// the limits of the work and of a list are a third of that together.
     pub(in crate::kernel::gpu) const SOFTWARE: Self =
         Self { groups: 16, capacity: 1 << 12, list_iterations: 6 << 10 };
     /// The least useful room of a workgroup, in states.
     const FEWEST_STATES: u32 = 1 << 10;
-    /// The largest room: a lane counts at most 75,000 of these states in a step.
+    /// The largest room: a lane counts less than 2^18 of these states in a step, with at most 10,240
+    /// completions each, so that its count has 32 bits.
     const MOST_STATES: u32 = 1 << 20;
 
     /// Returns this shape, or a smaller one whose lists have at most `most_bytes`.
