@@ -190,6 +190,12 @@ mod tests {
         for name in ["NO_ROW", "NO_ITEM"] {
             assert_eq!(constant(SHADER, name), format!("{NONE:#x}"), "{name}");
         }
+        // While a set is listed, the stack has ten levels of three pairs of words for a half of 14
+        // rows; the placements found are behind it. A lane has 60 pairs in the memory of planes.
+        let [found, most_found] = ["FOUND", "MOST_FOUND"]
+            .map(|name| constant(SHADER, name).parse::<usize>().expect("a number"));
+        assert!(found >= 3 * (MOST_ROWS - 2 - 4), "{found}");
+        assert!(found + most_found <= 60, "{most_found}");
         // The frames of all rows, and the words behind them.
         const { assert!(MOST_ROWS * 8 <= ROW && ROW < ITEM && ITEM + 1 < FRAMES) };
     }
