@@ -93,8 +93,8 @@ fn begin_triple(at: ptr<function, Below>, triple: u32, lower: u32, rows: FirstRo
 }
 
 // The effect of the rule on the rows behind the first three: the decisive queen if it is in one of
-// them, or 0; the row from which on it is not counted; and the group of a placement, which is
-// `group`, plus its row if `adds_row`, if its row is at least `group_from`, and 0 otherwise.
+// them, or 0; the row from which on it is not counted; and the group of a placement by the row of
+// that queen: from `group_from` on `group`, plus the row if `adds_row` is 1; before, 0.
 struct Decisive {
     queen: u32,
     refused_from: u32,
@@ -145,8 +145,8 @@ fn list_set(item: SetItem, family: u32, start: u32) {
     // The number of rows behind the first three.
     var level = 0u;
     var candidates = 0u;
-    // The levels that are on the stack. The stack and the placements that were found are in the memory
-    // of planes.
+    // The levels that are on the stack. The stack and the placements that were found are in the
+    // memory of planes.
     var pending = 0u;
     var is_complete = false;
     var fits = true;
@@ -236,7 +236,7 @@ fn list_set(item: SetItem, family: u32, start: u32) {
     atomicAdd(&kept_mark, listed_mark);
 }
 
-// What the states must not meet that are kept: two masks, and the rule of the first row.
+// A test: two masks that the states that are kept do not meet, and the rule of the first row.
 struct Test {
     left: u32,
     right: u32,

@@ -10,8 +10,8 @@
 // This file has the memory; the others of this folder follow it in one module.
 
 // The lanes of a workgroup: a power of two, at most 64. A column of planes has 64 states. Two lanes
-// make the planes of the states of a column; then four lanes, one of each team, share two columns, and
-// count different completions of the same states.
+// transpose the masks of a column's states; then four lanes, one of each team, share two columns,
+// make their planes of squares and pairs, and count different completions of the same states.
 override LANES: u32 = 64u;
 override COLUMNS: u32 = LANES / 2u;
 const TEAMS: u32 = 4u;
@@ -33,8 +33,8 @@ const OUTER_SQUARES: u32 = 88u;
 // The states of a lane that are read at once. Lists begin at a multiple of a workgroup's, and are
 // filled up to one by states that every test refuses.
 const BATCH: u32 = 8u;
-// The states of an element of `states`: a batch of 64 lanes. Then compilers find the addresses of the
-// others from that of the first one.
+// The states of an element of `states`: a batch of 64 lanes. Then compilers find the addresses of
+// the others from that of the first one.
 const PART: u32 = 512u;
 
 // The parts of a program: records with one completion, with two, and with up to four.
@@ -78,9 +78,9 @@ const OUTER: u32 = 8u;
 const NOT_COUNTED: u32 = 16u;
 // The listing of a set that does not fit ends at this many times the room.
 const LISTED: u32 = 4u;
-// A lane that lists placements writes those that it has found after so many iterations, or before, when
-// there is no room among the planes for more. Their place is behind the stack: at most ten levels (of a
-// half of 14 rows, 3 are not on it, and the last one has no level) of three pairs of words.
+// A lane that lists placements writes those that it has found after so many iterations, or when
+// there is no room among the planes for more. Their place is behind the stack, of ten levels at
+// most, three pairs of words each: of 14 rows, the first three and the last one have no level.
 const LIST_TURNS: u32 = 128u;
 const FOUND: u32 = 30u;
 const MOST_FOUND: u32 = 30u;
@@ -88,7 +88,7 @@ const MOST_FOUND: u32 = 30u;
 // the only one.
 const REFUSED: u32 = 0x40000000u;
 
-// What a workgroup does next.
+// The kinds of a workgroup's next step.
 const STOP: u32 = 0u;
 const LIST: u32 = 1u;
 const FILTER: u32 = 2u;
@@ -194,7 +194,7 @@ var<workgroup> long_count: atomic<u32>;
 var<workgroup> used: array<atomic<u32>, 4>;
 var<workgroup> program_mark: atomic<u32>;
 var<workgroup> program_seen: atomic<u32>;
-// Whether the program fits, and has records; written by lane 0.
+// 1 if the program fits, and 1 if it has records; written by lane 0.
 var<workgroup> program_fits: u32;
 var<workgroup> program_counts: u32;
 
@@ -206,7 +206,7 @@ var<private> half: u32;
 var<private> column: u32;
 var<private> team: u32;
 var<private> group: u32;
-// What this lane has counted and not yet added to the slot.
+// The counts of this lane that are not yet added to the slot.
 var<private> hits: u32;
 var<private> hits_high: u32;
 var<private> low: u32;

@@ -247,11 +247,11 @@ fn make_planes(outer: u32, mask: vec4<u32>, bases: vec4<u32>, valid: vec4<u32>) 
     // From here on the pairs replace the planes of the masks and the squares of outer rows. Each team
     // makes those of half of the squares of an outer row.
     let row = 4u + (team & 2u);
-    let half = plane(OUTER_SQUARES + 8u * (row - 4u) + 4u * (team & 1u));
-    let a = plane_at(half);
-    let b = plane_at(half + COLUMNS);
-    let c = plane_at(half + 2u * COLUMNS);
-    let d = plane_at(half + 3u * COLUMNS);
+    let first = plane(OUTER_SQUARES + 8u * (row - 4u) + 4u * (team & 1u));
+    let a = plane_at(first);
+    let b = plane_at(first + COLUMNS);
+    let c = plane_at(first + 2u * COLUMNS);
+    let d = plane_at(first + 3u * COLUMNS);
     let others = outer_row(row + 1u);
     workgroupBarrier();
     if (team == 0u) {
@@ -460,7 +460,7 @@ fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
     var next = 0u;
     var left = ALL_EIGHT;
     var seen = 0u;
-    // Less than 2^18 states of a lane, with at most 10,240 completions each: a program has no more.
+    // At most 2^18 states of a lane, with at most 10,240 completions each: a program has no more.
     var total = 0u;
     while (next < count) {
         // The states behind these are of the round before, and do not count.

@@ -263,18 +263,20 @@ fn list_completions(outer: u32, first_row: u32, of_row_4: u32) {
     }
 }
 
-// Returns the place of the records of a kind, and their number of pairs of words. The number of
-// records is even, because two are counted at once.
+// Returns the place of the records of a kind, and their number of pairs of words, also if more were
+// made than fit. The number of records is even, because two are counted at once.
 fn records_of(kind: u32) -> vec2<u32> {
     let program = group * PROGRAM;
     if (kind == 0u) {
-        return vec2<u32>(program, (atomicLoad(&single_count) + 1u) & ~1u);
+        let count = min(atomicLoad(&single_count), SINGLE_RECORDS);
+        return vec2<u32>(program, (count + 1u) & ~1u);
     }
     if (kind == 1u) {
-        return vec2<u32>(program + SINGLE_RECORDS, (atomicLoad(&double_count) + 1u) & ~1u);
+        let count = min(atomicLoad(&double_count), DOUBLE_RECORDS);
+        return vec2<u32>(program + SINGLE_RECORDS, (count + 1u) & ~1u);
     }
-    return vec2<u32>(program + SINGLE_RECORDS + DOUBLE_RECORDS,
-        2u * ((atomicLoad(&long_count) + 1u) & ~1u));
+    let count = min(atomicLoad(&long_count), LONG_RECORDS);
+    return vec2<u32>(program + SINGLE_RECORDS + DOUBLE_RECORDS, 2u * ((count + 1u) & ~1u));
 }
 
 // Returns whether the number of records of a kind is odd.

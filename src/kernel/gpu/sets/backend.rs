@@ -27,8 +27,8 @@ impl SetShape {
         Self { groups: 16, capacity: 1 << 12, list_iterations: 6 << 10 };
     /// The least useful room of a workgroup, in states.
     const FEWEST_STATES: u32 = 1 << 10;
-    /// The largest room: a lane counts less than 2^18 of these states in a step, with at most 10,240
-    /// completions each, so that its count has 32 bits.
+    /// The largest room: a lane counts at most 2^18 of these states in a step, with at most 10,240
+    /// completions each, so that its count fits into 32 bits.
     const MOST_STATES: u32 = 1 << 20;
 
     /// Returns this shape, or a smaller one whose lists have at most `most_bytes`.
