@@ -25,9 +25,11 @@ TURNS = {20: (9.3, 0.75), 22: (10.2, 0.45), 24: (11.0, 0.3), 27: (12.0, 0.2)}
 # The shares of turns without masks, with one gate, and with masks (even boards).
 VARIANTS = [({}, 0.65), ({"GATED": 1}, 0.28), ({"GENERAL": 1}, 0.07)]
 # The states of a workgroup in `src/kernel/gpu/sets/backend.rs`.
-DEFAULT_CAPACITY = "524288"
-# The planes that an iteration of the loops over records reads.
-READS = {"two single records": 24, "two double records": 32, "two long records": 48}
+DEFAULT_CAPACITY = "655360"
+# The pairs of words that an iteration of the loops over records reads; more without pairs of rows 0
+# and 1; and half of them in narrow rounds.
+READS = {"two single records": 20, "two double records": 28, "two long records": 44}
+MORE_READS = 4
 # The warps of a workgroup.
 WARPS = 2
 # Latencies of a read from the first cache and from the second one.
@@ -56,25 +58,32 @@ def hot_loops(code):
     def among(loops, function):
         return [loop for loop in loops if function in functions(code, loop)]
 
-    # A lane that has ended a triple begins the next one; `bit_of` has inner loops.
-    turns = max(of["list_set"], key=lambda loop: len(loop.own()))
-    begins = [i for i in turns.own()
-              if {"take_triple", "begin_triple", "decisive_of"} & set(code.instructions[i].functions)]
-    found["list iterations"] = sorted(set(turns.own()) - set(begins))
-    found["list steps"] = begins + [i for loop in turns.inner for i in loop.own()] * 4
-    found["list writes"] = among(of["list_set"], "put_state")[-1].own()
+    # A lane that has ended a triple begins the next one; `bit_of` has inner loops. There is a variant
+    # for families with a rule, and one without.
+    begin = {"take_triple", "begin_triple", "decisive_of"}
+    variants = [loop for loop in of["list_set"] if "begin_triple" in functions(code, loop) and loop.inner]
+    writes = among(of["list_set"], "put_state")
+    for turns in variants:
+        begins = [i for i in turns.own() if begin & set(code.instructions[i].functions)]
+        suffix = "" if "decisive_of" in functions(code, turns) else ", no rule"
+        found["list iterations" + suffix] = sorted(set(turns.own()) - set(begins))
+        found["list steps" + suffix] = begins + [i for loop in turns.inner for i in loop.own()] * 4
+        found["list writes" + suffix] = next(loop for loop in writes if loop.first > turns.last).own()
     joins = of["list_completions"]
     chains = [loop for loop in among(joins, "add_completion") if not loop.inner]
     # A record that is full is written.
     full = [i for i in chains[0].own() if "put_record" in code.instructions[i].functions]
     found["join iterations"] = sorted(set(chains[0].own()) - set(full))
     found["full records"] = full
-    around = [loop for loop in joins if chains[0] in loop.inner]
-    found["join steps"] = min(around, key=lambda loop: loop.last - loop.first).own()
-    found["program steps"] = max(around, key=lambda loop: loop.last - loop.first).own()
-    for name, function in (("pair steps", "list_pairs"), ("quadruple steps", "list_quadruples")):
+    # Around it are the loops over upper quadruples, over chunks of them, and over parts of a program.
+    around = sorted((loop for loop in code.loops if chains[0] in loop.inner),
+                    key=lambda loop: loop.last - loop.first)
+    for name, loop in zip(("join steps", "chunk steps", "program steps"), around):
+        found[name] = loop.own()
+    for name, function in (("pair steps", "list_pairs"), ("lower quadruple steps", "count_lower"),
+                           ("upper quadruple steps", "count_upper"), ("sort steps", "sort_uppers")):
         inner = [loop for loop in among(joins, function) if not loop.inner]
-        # The compiler makes a loop for each half of the rows; the longer one is charged for both.
+        # The compiler makes several loops over pairs; the longest one is charged for all.
         found[name] = max(inner, key=lambda loop: len(loop.own())).own()
     finish = [loop for loop in among(of["finish_program"], "with_planes") if not loop.inner]
     collect = [loop for loop in among(of["collect_pairs"], "bit_of_pair") if not loop.inner]
@@ -84,19 +93,67 @@ def hot_loops(code):
         return [i for i in positions if "bit_if_refused" not in code.instructions[i].functions]
 
     counts = of["count_states"]
-    # The records of each kind, in the order of the shader; in narrow rounds half the words are read.
+    # The records of each kind, in the order of the shader; in narrow rounds half the words are read,
+    # and without pairs of rows 0 and 1 four squares.
     records = sorted((loop for loop in among(counts, "inner_of") if not loop.inner),
                      key=lambda loop: loop.first)
-    wide = [loop for loop in records
-            if any(code.instructions[i].name.startswith("LDS.64") for i in loop.own())]
-    for suffix, loops in (("", wide), (", narrow", [loop for loop in records if loop not in wide])):
-        for name, loop in zip(READS, loops):
+    kinds = {}
+    for loop in records:
+        own = [code.instructions[i] for i in loop.own()]
+        suffix = ""
+        if any({"inner_of", "high_pairs"} <= set(i.functions) for i in own):
+            suffix += ", squares"
+        if any("narrow_plane_at" in i.functions for i in own):
+            suffix += ", narrow"
+        kinds.setdefault(suffix, []).append(loop)
+    for suffix in ("", ", narrow", ", squares", ", squares, narrow"):
+        for name, loop in zip(READS, kinds[suffix]):
             found[name + suffix] = loop.own()
     rounds = [loop for loop in counts if records[0] in loop.inner][0]
     found["batches in rounds"] = without_rule(among(rounds.inner, "kept_of_eight")[0].own())
-    found["rounds"] = rounds.own()
+    # Lanes take turns to write planes of masks: first one warp, then the other one.
+    turns = among(rounds.inner, "put_two")
+    found["rounds"] = rounds.own() + [i for loop in turns for i in loop.own()]
     found["filter batches"] = without_rule(among(of["filter_list"], "kept_of_eight")[0].own())
     return found
+
+
+def skipped_in_rounds(body, pairs):
+    """Returns which instructions of a round are not executed: what is written for rows that a board
+    lacks, as none does from n = 18 on; the loops over records of other rounds, of which there are
+    four variants; and what writes planes of pairs that are not used. `pairs` are those that a warp
+    writes in each round."""
+    skipped = [i for i in body if "put_valid" in i.functions]
+    before_records = [i for i in body if "add_records" in i.functions]
+    skipped += before_records[len(before_records) // 4:]
+    # What is between a branch and the end of its block. The warp executes it if one of its two teams
+    # uses the pair, as if by chance; a store of one team is half of one of both.
+    places, is_inside = [], False
+    for i in body:
+        if "put_pairs" in i.functions:
+            if i.name.startswith("BRA"):
+                places.append([])
+                is_inside = True
+            elif i.name.startswith("BSYNC"):
+                is_inside = False
+            elif is_inside:
+                places[-1].append(i)
+    share = pairs / 2 / len(places)
+    of_any = 1 - (1 - share) ** 2
+    executed = 0
+    for number, place in enumerate(places):
+        if not is_chosen(number, of_any):
+            skipped += place
+            continue
+        if not is_chosen(executed, share / of_any):
+            skipped += [i for i in place if i.name.startswith("STS")]
+        executed += 1
+    return {id(i) for i in skipped}
+
+
+def is_chosen(number, share):
+    """Returns whether a thing with a number is among a share of all, evenly spread."""
+    return int(number * share) != int((number + 1) * share)
 
 
 def read_counts(path):
@@ -110,7 +167,8 @@ class Sets:
 
     def __init__(self, out, arch, **options):
         cubin, self.resources = translate.build(
-            "column_sets", "count_sets", {"LANES": 64, "PLANES": 128}, 64, arch, out, **options)
+            "column_sets", "count_sets", {"LANES": 64, "PLANES": 128, "MASK_PLANES": 24}, 64, arch, out,
+            **options)
         self.code = sass.read(cubin)
         self.loops = hot_loops(self.code)
         self.groups = min(32, SHARED_BYTES // (self.resources["shared"] + 1024))
@@ -124,24 +182,21 @@ class Sets:
             body = [self.code.instructions[i] for i in positions]
             lines = 2.0 if name in ("batches in rounds", "filter batches") else 1.0
             if name == "rounds":
-                # Of the stores of pairs, only those of used pairs are made.
-                pairs = [i for i in body if i.pipe == "shared" and i.name.startswith("STS")
-                         and "put_pairs" in i.functions]
-                share = counts["pairs"] / counts["rounds"] / len(pairs)
-                skipped = set(id(i) for number, i in enumerate(pairs)
-                              if int(number * share) == int((number + 1) * share))
+                skipped = skipped_in_rounds(body, counts["pairs"] / counts["rounds"])
             else:
                 skipped = set()
             executed = [i for i in body if id(i) not in skipped]
-            pipes = Counter(i.pipe for i in body)
+            pipes = Counter(i.pipe for i in executed)
             memory = sum(memory_clocks(i, lines) for i in executed)
             # A compiler may make several iterations one.
             reads = sum(i.name.startswith("LDS") for i in body)
-            kind = name.removesuffix(", narrow")
-            unrolled = reads // READS[kind] if kind in READS else 1
+            kind, *suffixes = name.split(", ")
+            of_one = READS.get(kind, 0) + (MORE_READS if "squares" in suffixes else 0)
+            of_one //= 2 if "narrow" in suffixes else 1
+            unrolled = reads // of_one if kind in READS else 1
             simulated = [clocks(executed, self.warps, latency, lines)
                          for latency in ((600, 600) if lines > 1.5 else (NEAR, FAR))]
-            rows.append((name, counts.get(name, 0) / unrolled, len(body), pipes, memory, simulated))
+            rows.append((name, counts.get(name, 0) / unrolled, len(executed), pipes, memory, simulated))
         return rows
 
 

@@ -16,8 +16,8 @@ for pair in 10:724 12:14200 13:73712; do
   fi
 done
 
-# The capacity of a workgroup in the program, and twice that.
-for capacity in 524288 1048576; do
+# The capacity of a workgroup in the program, and one that holds every set of n = 22.
+for capacity in 655360 1048576; do
   mkdir -p "$scratch/counts/$capacity"
   # A board, sampled sets of each family, and the share of their last lists that is counted.
   while read -r n sets share; do

@@ -48,12 +48,17 @@ def memory_clocks(instruction, lines):
     if instruction.pipe == "shared":
         if instruction.name.startswith("ATOMS"):
             # Lanes that add to the same word do so one after another, unless the compiler has added
-            # up what they add, for one of them. Other words are mostly different ones.
+            # up what they add, for one of them. Other words are mostly different ones; in the counts
+            # of quadruples, too, of which a quarter fit.
             if instruction.predicate:
                 return 1
+            if {"count_lower", "count_upper", "sort_uppers"} & set(instruction.functions):
+                return 8 if "sort_uppers" in instruction.functions else 4
             return 32 if ".ADD" in instruction.name else 4
-        # Lanes write what they keep behind each other, into banks that are used twice.
-        return width(instruction.name) * (2 if "take_state" in instruction.functions else 1)
+        # Lanes write what they keep behind each other, into banks that are used twice; and planes of
+        # masks into every second bank.
+        is_twice = {"take_state", "put_two"} & set(instruction.functions)
+        return width(instruction.name) * (2 if is_twice else 1)
     if instruction.pipe == "global":
         # All lanes read the same record, or each its own state.
         return lines

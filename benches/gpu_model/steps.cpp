@@ -25,7 +25,8 @@ struct Item { u32 upper, lower, first[2]; double weight, stands_for; };
 struct Below { u32 free, right, left, x, y, rule; };
 
 // A workgroup has two warps. What both do is counted twice.
-constexpr int WARPS = 2, LANES = 32 * WARPS, WARP = 32, OUTER = 8, MOST_PAIRS = 95, AT_ONCE = 64 * WARP;
+constexpr int WARPS = 2, LANES = 32 * WARPS, WARP = 32, OUTER = 8, AT_ONCE = 64 * WARP;
+constexpr int MOST_PAIRS = 95, MOST_WITH_UPPER = 111, UPPER_ROOM = 768;
 constexpr int LIST_TURNS = 128;
 static u32 n, family[100];
 static bool check;
@@ -38,7 +39,7 @@ static std::map<std::string, double> totals;
 static double bytes_by_size[40];
 static double scale, placements;
 
-static void add(const char *name, double value) { totals[name] += scale * value; }
+static void add(const std::string &name, double value) { totals[name] += scale * value; }
 static int size_class(u64 states) { return 64 - __builtin_clzll(states * 8); }
 
 // LIST. Returns the iterations of the lane's loop.
@@ -117,9 +118,11 @@ end:
             for (auto [group, count] : groups[lane]) most[group] = std::max(most[group], count);
         for (auto [_, count] : most) written += count;
     }
-    add("list writes", written);
-    add("list steps", steps);
-    add("list iterations", WARPS * *std::max_element(lanes.begin(), lanes.end()));
+    // With a rule, every first column has a decisive one.
+    std::string suffix = (family[36] >> 1 & 31) == 31 ? ", no rule" : "";
+    add("list writes" + suffix, written);
+    add("list steps" + suffix, steps);
+    add("list iterations" + suffix, WARPS * *std::max_element(lanes.begin(), lanes.end()));
     add("list iterations of lanes", busy);
     add("states listed", states.size());
     return states.size();
@@ -129,7 +132,8 @@ end:
 struct Program {
     std::vector<u64> completions;
     u32 singles, doubles, longs;
-    std::set<u32> pairs[2];
+    // Of rows 4 and 5, and of rows 6 and 7; and of rows 0 and 1.
+    std::set<u32> pairs[2], upper_pairs;
 };
 
 static void complete(int row, int outer, u32 first_row, u32 all, u32 free, u32 right, u32 left, u64 code,
@@ -166,30 +170,47 @@ static std::vector<Pair> list_pairs(u32 row, u32 first_row, u32 free, u32 right,
 static void count_joins(u32 first_row, u32 free, u32 right, u32 left, u32 of_row_4) {
     std::vector<Pair> pairs[4];
     for (u32 i = 0; i < 4; i++) pairs[i] = list_pairs(2 * i, first_row, free, right, left, of_row_4);
-    std::vector<u32> uppers;
     std::map<u32, u32> lowers;
-    u64 steps = 0, join_steps = 0, join_iterations = 0, lower_count = 0;
-    for (int half = 0; half < 4; half += 2) {
-        steps += (pairs[half].size() * pairs[half + 1].size() + WARP - 1) / WARP;
+    // The number of each upper quadruple among the combinations of pairs, and how many lower ones it is
+    // compared with.
+    std::vector<std::pair<u64, u32>> uppers;
+    u64 steps[2] = {}, chunks = 0, join_steps = 0, join_iterations = 0, lower_count = 0;
+    for (int half = 2; half >= 0; half -= 2) {
+        steps[half / 2] += (pairs[half].size() * pairs[half + 1].size() + WARP - 1) / WARP;
+        u64 number = 0;
         for (const Pair &p : pairs[half])
             for (const Pair &q : pairs[half + 1]) {
+                number++;
                 u32 right_hit = (p.queens[0] << 2 | p.queens[1] << 1) & (q.queens[0] | q.queens[1] >> 1);
                 u32 left_hit = (p.queens[0] >> 2 | p.queens[1] >> 1) & (q.queens[0] | q.queens[1] << 1);
                 if (p.set & q.set || right_hit || left_hit) continue;
-                if (half) lowers[(p.set | q.set) & 127]++, lower_count++;
-                else uppers.push_back(p.set | q.set);
+                u32 set = (p.set | q.set) & 127;
+                if (half) lowers[set]++, lower_count++;
+                else if (lowers.count(~set & 127)) uppers.push_back({number - 1, lowers[~set & 127]});
             }
     }
-    for (size_t i = 0; i < uppers.size(); i += WARP) {
-        u64 most = 0;
-        for (size_t j = i; j < uppers.size() && j < i + WARP; j++)
-            most = std::max<u64>(most, lowers.count(~uppers[j] & 127) ? lowers[~uppers[j] & 127] : 0);
-        join_steps++;
-        join_iterations += most;
+    u64 at_once = pairs[0].size() * pairs[1].size();
+    // Too many: once more, fewer at once.
+    if (uppers.size() > UPPER_ROOM) {
+        steps[0] += (at_once + WARP - 1) / WARP;
+        chunks++;
+        at_once = std::max<u64>(at_once / (uppers.size() / UPPER_ROOM + 2), UPPER_ROOM);
+    }
+    for (size_t i = 0; i < uppers.size();) {
+        std::vector<u32> lengths;
+        u64 end = (uppers[i].first / at_once + 1) * at_once;
+        for (; i < uppers.size() && uppers[i].first < end; i++) lengths.push_back(uppers[i].second);
+        std::sort(lengths.rbegin(), lengths.rend());
+        chunks++;
+        // The longest of each warp is its first one.
+        for (size_t j = 0; j < lengths.size(); j += WARP) join_steps++, join_iterations += lengths[j];
     }
     add("pair steps", 8);
-    add("quadruple steps", steps);
+    add("upper quadruple steps", steps[0]);
+    add("lower quadruple steps", steps[1]);
     add("quadruples", uppers.size() + lower_count);
+    add("chunk steps", WARPS * chunks);
+    add("sort steps", join_steps);
     add("join steps", join_steps);
     add("join iterations", join_iterations);
 }
@@ -201,6 +222,7 @@ static Program make_program(int outer, u32 first_row, u32 free, u32 right, u32 l
     std::map<u32, u32> inner;
     for (u64 c : program.completions) {
         inner[c & 0xffff]++;
+        program.upper_pairs.insert(c & 0xff);
         // The rows that there are not have any two different columns.
         u32 five = outer > 5 ? c >> 20 & 15 : (c >> 16 & 15) == 0;
         u32 seven = outer > 7 ? c >> 28 & 15 : (c >> 24 & 15) == 0;
@@ -298,10 +320,13 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
             }
             if (time >= most) std::copy(mine, mine + 3, slower), most = time;
         }
+        bool has_upper = pairs + program.upper_pairs.size() <= MOST_WITH_UPPER;
+        if (has_upper) pairs += program.upper_pairs.size();
         const char *names[] = {"two single records", "two double records", "two long records"};
         for (u32 kind = 0; kind < 3; kind++) {
-            add(names[kind], (double)(rounds - narrow) * WARPS * slower[kind]);
-            add((std::string(names[kind]) + ", narrow").c_str(), (double)narrow * WARPS * slower[kind]);
+            std::string name = std::string(names[kind]) + (has_upper ? "" : ", squares");
+            add(name, (double)(rounds - narrow) * WARPS * slower[kind]);
+            add(name + ", narrow", (double)narrow * WARPS * slower[kind]);
         }
         add("completions times rounds", (double)rounds * program.completions.size());
         add("pairs", (double)rounds * pairs);

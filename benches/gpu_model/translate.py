@@ -121,5 +121,6 @@ def build(name, entry, overrides, lanes, arch, folder, checked=True, bounded=Tru
 
 if __name__ == "__main__":
     out = pathlib.Path(os.environ.get("OUT", "/tmp/gpu_model"))
-    print(build("column_sets", "count_sets", {"LANES": 64, "PLANES": 128}, 64, "sm_90", out / "column_sets"))
+    constants = {"LANES": 64, "PLANES": 128, "MASK_PLANES": 24}
+    print(build("column_sets", "count_sets", constants, 64, "sm_90", out / "column_sets"))
     print(build("search", "search", {"DEPTH": 8}, 64, "sm_90", out / "search"))

@@ -123,12 +123,13 @@ fn take_triple(taken: u32, triples: u32) -> u32 {
     if (taken > triples / LANES) {
         return triples;
     }
-    return atomicAdd(&next_triple, 1u);
+    return atomicAdd(&numbers.next_triple, 1u);
 }
 
 // Lists the placements of the lower half of a set. A list that does not fit is not written any more,
-// but counted, up to a few times the room. A list that takes a lane too long is given up.
-fn list_set(item: SetItem, family: u32, start: u32) {
+// but counted, up to a few times the room. A list that takes a lane too long is given up. Compilers
+// make two functions of it: calls have constants for `has_rule`, whether the family has a rule.
+fn list_set(item: SetItem, family: u32, start: u32, has_rule: bool) {
     let rows = families[family + ROWS_BELOW];
     let gap = families[family + GAP];
     let full = (1u << params.n) - 1u;
@@ -176,8 +177,10 @@ fn list_set(item: SetItem, family: u32, start: u32) {
                     }
                     level = 0u;
                     candidates = begin_triple(&at, triple, item.lower, first_rows);
-                    decisive = decisive_of(at.rule, at.free);
-                    candidates &= ~select(0u, decisive.queen, 3u >= decisive.refused_from);
+                    if (has_rule) {
+                        decisive = decisive_of(at.rule, at.free);
+                        candidates &= ~select(0u, decisive.queen, 3u >= decisive.refused_from);
+                    }
                     if (candidates == 0u) {
                         continue;
                     }
@@ -197,14 +200,17 @@ fn list_set(item: SetItem, family: u32, start: u32) {
             let from_left = (at.from_left | queen) >> 1u;
             let left = at.left | (queen >> (row + gap));
             let right = at.right | (queen << (row + gap));
-            let open = free & ~from_right & ~from_left & families[family + ALLOWED_BELOW + row + 1u]
-                & ~select(0u, decisive.queen, row + 1u >= decisive.refused_from);
-            row_of_decisive = select(row_of_decisive, row, queen == decisive.queen);
+            var open = free & ~from_right & ~from_left & allowed_below[(row + 1u) & (MOST_ROWS - 1u)];
             // The column of the last row is known.
             let is_last = row + 2u >= rows;
-            let row_of_queen = select(row_of_decisive, row + 1u, free == decisive.queen);
-            let group = select(0u, decisive.group + decisive.adds_row * row_of_queen,
-                row_of_queen >= decisive.group_from);
+            var group = 0u;
+            if (has_rule) {
+                open &= ~select(0u, decisive.queen, row + 1u >= decisive.refused_from);
+                row_of_decisive = select(row_of_decisive, row, queen == decisive.queen);
+                let row_of_queen = select(row_of_decisive, row + 1u, free == decisive.queen);
+                group = select(0u, decisive.group + decisive.adds_row * row_of_queen,
+                    row_of_queen >= decisive.group_from);
+            }
             planes[(FOUND + (found & 31u)) * LANES + lane] = state_of(
                 left | (free >> (row + 1u + gap)), (right | (free << (row + 1u + gap))) & full,
                 group, at.rule & 1u);
@@ -220,7 +226,7 @@ fn list_set(item: SetItem, family: u32, start: u32) {
         iterations += turn;
         for (var i = 0u; i < found; i++) {
             let state = planes[(FOUND + (i & 31u)) * LANES + lane];
-            let index = start + atomicAdd(&kept_count, 1u);
+            let index = start + atomicAdd(&numbers.kept_count, 1u);
             if (index < params.capacity) {
                 put_state(index, state);
                 listed_mark += mark_of(state);
@@ -230,10 +236,10 @@ fn list_set(item: SetItem, family: u32, start: u32) {
         }
     }
     if (!is_complete) {
-        atomicStore(&stopped, 1u);
+        atomicStore(&numbers.stopped, 1u);
     }
-    atomicMax(&most_iterations, iterations);
-    atomicAdd(&kept_mark, listed_mark);
+    atomicMax(&numbers.most_iterations, iterations);
+    atomicAdd(&numbers.kept_mark, listed_mark);
 }
 
 // A test: two masks that the states that are kept do not meet, and the rule of the first row.
@@ -315,14 +321,14 @@ fn mark_of_padding(count: u32) -> u32 {
     return (next_start(count) - count) * mark_of(vec2<u32>(0u, REFUSED));
 }
 
-// Writes a state to `to` if it is kept. Returns the place behind it.
-fn put_kept(state: vec2<u32>, is_kept: bool, to: u32, kept: ptr<function, u32>) -> u32 {
-    if (!is_kept) {
-        return to;
+// Writes a state to `to` if it is kept, and adds it to the sum. Returns the place behind it.
+fn put_kept(state: vec2<u32>, is_kept: bool, to: u32, sum: ptr<function, vec2<u32>>) -> u32 {
+    if (is_kept) {
+        put_state(to, state);
     }
-    put_state(to, state);
-    *kept += mark_of(state);
-    return to + 1u;
+    let one = select(0u, 1u, is_kept);
+    *sum += state * vec2<u32>(one);
+    return to + one;
 }
 
 // Copies the states that do not meet the step's queen behind the list.
@@ -333,7 +339,7 @@ fn filter_list() {
     let next = next_start(end);
     let last = next - BATCH * LANES;
     var seen = 0u;
-    var kept = 0u;
+    var sum = vec2<u32>(0u);
     // The next batch is read before this one is filtered.
     var following = eight_at(start);
     for (var at = start; at < end; at += BATCH * LANES) {
@@ -342,23 +348,24 @@ fn filter_list() {
         seen += mark_of_eight(s);
         var which = kept_of_eight(s, test);
         let more = countOneBits(which);
-        var to = next + atomicAdd(&kept_count, more);
+        var to = next + atomicAdd(&numbers.kept_count, more);
         if (to + more > params.capacity) {
             // The set is given up.
             which = 0u;
         }
-        to = put_kept(s.a, (which & 1u) != 0u, to, &kept);
-        to = put_kept(s.b, (which & 2u) != 0u, to, &kept);
-        to = put_kept(s.c, (which & 4u) != 0u, to, &kept);
-        to = put_kept(s.d, (which & 8u) != 0u, to, &kept);
-        to = put_kept(s.e, (which & 16u) != 0u, to, &kept);
-        to = put_kept(s.f, (which & 32u) != 0u, to, &kept);
-        to = put_kept(s.g, (which & 64u) != 0u, to, &kept);
-        to = put_kept(s.h, (which & 128u) != 0u, to, &kept);
+        to = put_kept(s.a, (which & 1u) != 0u, to, &sum);
+        to = put_kept(s.b, (which & 2u) != 0u, to, &sum);
+        to = put_kept(s.c, (which & 4u) != 0u, to, &sum);
+        to = put_kept(s.d, (which & 8u) != 0u, to, &sum);
+        to = put_kept(s.e, (which & 16u) != 0u, to, &sum);
+        to = put_kept(s.f, (which & 32u) != 0u, to, &sum);
+        to = put_kept(s.g, (which & 64u) != 0u, to, &sum);
+        to = put_kept(s.h, (which & 128u) != 0u, to, &sum);
     }
     if (lane == 0u) {
         seen -= mark_of_padding(end - start);
     }
-    atomicAdd(&kept_mark, kept);
-    atomicAdd(&seen_mark, seen);
+    // Marks are linear.
+    atomicAdd(&numbers.kept_mark, mark_of(sum));
+    atomicAdd(&numbers.seen_mark, seen);
 }

@@ -3,27 +3,34 @@
 // For a set a workgroup lists all placements of the lower half, as two masks each (see `state_of`);
 // the first upper rows filter the list, one column after another; for the outer rows (at most 8) it
 // lists their completions as a program, and counts the pairs of states and completions that do not
-// meet by bit planes: a lane has 64 states in each plane. Lists stay in the workgroup's part of
+// meet by bit planes: a lane has 128 states in each plane. Lists stay in the workgroup's part of
 // `states`, one behind the other. What is pending is in `frames`, so a submission can end between
 // any two steps. The mirror of this shader is `src/kernel/gpu/sets/mirror.rs`.
 //
 // This file has the memory; the others of this folder follow it in one module.
 
-// The lanes of a workgroup: a power of two, at most 64. A column of planes has 64 states. Two lanes
-// transpose the masks of a column's states; then four lanes, one of each team, share two columns,
-// make their planes of squares and pairs, and count different completions of the same states.
+// The lanes of a workgroup: 32 or 64. A column of planes has 64 states. Two lanes transpose the masks
+// of a column's states; then four lanes, one of each team, share two columns, make their planes of
+// squares and pairs, and count different completions of the same states.
 override LANES: u32 = 64u;
 override COLUMNS: u32 = LANES / 2u;
 const TEAMS: u32 = 4u;
 override WIDTH: u32 = LANES / TEAMS;
 
-// The planes, two words in each column: of the squares of four inner rows, of zeros, and of pairs of
-// outer squares. At least 120, as many as there is memory for up to 128; then no index needs a check.
+// The planes: of the squares of inner rows, of pairs of squares, and at the end of zeros. At least 120,
+// as many as there is memory for up to 128; then no index needs a check. Of rows 4 to 7 there are only
+// pairs; if there is room, also of rows 0 and 1 instead of their squares, so that a completion has a
+// plane less. For each lane of a team, a plane has a pair of words with the states 0 to 31 of its two
+// columns, and WIDTH places behind it another one with the states 32 to 63.
 override PLANES: u32 = 120u;
-const ZERO: u32 = 32u;
-const PAIRS: u32 = 33u;
+override ZERO: u32 = PLANES - 1u;
+const SQUARES_OF_ROW_2: u32 = 0u;
+const SQUARES_OF_ROW_0: u32 = 16u;
+const PAIRS: u32 = 32u;
 // Before the pairs are there, their memory has states, then the planes of their masks (one for each
 // column of the board), and the squares of the outer rows. What is overwritten is read before.
+// `MASK_PLANES` is a multiple of four, at least the number of columns.
+override MASK_PLANES: u32 = 28u;
 const AT_ONCE: u32 = 64u;
 const STATES: u32 = 56u;
 const LEFT: u32 = 32u;
@@ -156,9 +163,12 @@ struct SetSlot {
 
 var<workgroup> planes: array<vec2<u32>, PLANES * COLUMNS>;
 
-// For each square of the outer rows, eight a row, the two planes of masks that it is made of: their
-// places in column 0, the left one in the low half.
-var<workgroup> square_places: array<u32, 64>;
+// Memory for two uses. While completions are joined: in words 0 to 31 the number of lower quadruples
+// of each set of ranks, a byte each; then, for each number of lower quadruples, how many upper ones are
+// compared with so many, and later the place of the next of these. While states are counted: for each
+// square of the outer rows, eight a row, the two planes of masks that it is made of: the places of their
+// first pairs of words, the left one in the low half.
+var<workgroup> scratch: array<atomic<u32>, 64>;
 
 // The next step, and what it needs; written by lane 0.
 struct Step {
@@ -181,27 +191,48 @@ struct Step {
 }
 var<workgroup> step: Step;
 
-var<workgroup> kept_count: atomic<u32>;
-var<workgroup> kept_mark: atomic<u32>;
-var<workgroup> seen_mark: atomic<u32>;
-var<workgroup> stopped: atomic<u32>;
-var<workgroup> next_triple: atomic<u32>;
-// The most iterations of a lane that lists placements.
-var<workgroup> most_iterations: atomic<u32>;
-var<workgroup> single_count: atomic<u32>;
-var<workgroup> double_count: atomic<u32>;
-var<workgroup> long_count: atomic<u32>;
-var<workgroup> used: array<atomic<u32>, 4>;
-var<workgroup> program_mark: atomic<u32>;
-var<workgroup> program_seen: atomic<u32>;
-// 1 if the program fits, and 1 if it has records; written by lane 0.
-var<workgroup> program_fits: u32;
-var<workgroup> program_counts: u32;
+// The columns where a queen may stand in each row of the lower half; written when a set is begun.
+var<workgroup> allowed_below: array<u32, MOST_ROWS>;
+
+// Numbers that the lanes share. They are in one structure, because each variable may take a multiple
+// of 16 bytes.
+struct Numbers {
+    // Of a list: the states, and marks of what is written and of what is read.
+    kept_count: atomic<u32>,
+    kept_mark: atomic<u32>,
+    seen_mark: atomic<u32>,
+    // 1 if a list is not complete.
+    stopped: atomic<u32>,
+    next_triple: atomic<u32>,
+    // The most iterations of a lane that lists placements.
+    most_iterations: atomic<u32>,
+    // Of a program: the records of each kind, and marks of what is written and of what is read.
+    single_count: atomic<u32>,
+    double_count: atomic<u32>,
+    long_count: atomic<u32>,
+    program_mark: atomic<u32>,
+    program_seen: atomic<u32>,
+    upper_count: atomic<u32>,
+    lower_count: atomic<u32>,
+    // 1 if the program fits, 1 if the pairs of rows 0 and 1 do, and 1 if it has records; written by
+    // lane 0.
+    program_fits: u32,
+    upper_pairs_fit: u32,
+    program_counts: u32,
+}
+var<workgroup> numbers: Numbers;
+
+// The pairs of rows 4 and 5, of rows 6 and 7, and of rows 0 and 1 that the program uses, in 64 bits
+// each.
+var<workgroup> used: array<atomic<u32>, 6>;
 
 var<private> lane: u32;
-// The column of planes whose states this lane transposes, and the half of them.
+// The column of planes whose states this lane transposes, and the half of them; the place of their
+// words in a plane, and the word of the pair.
 var<private> own_column: u32;
 var<private> half: u32;
+var<private> own_place: u32;
+var<private> own_word: u32;
 // The first of its columns when it counts, and its team.
 var<private> column: u32;
 var<private> team: u32;
@@ -216,15 +247,6 @@ var<private> counted_states: u32;
 // Returns the place of a plane in the first of this lane's columns.
 fn plane(index: u32) -> u32 {
     return index * COLUMNS + column;
-}
-
-// Returns a word of the memory of planes, which is used otherwise before they are there.
-fn word(index: u32) -> u32 {
-    return planes[index >> 1u][index & 1u];
-}
-
-fn put_word(index: u32, value: u32) {
-    planes[index >> 1u][index & 1u] = value;
 }
 
 // Returns the place behind a list that ends there, where the next one may begin.

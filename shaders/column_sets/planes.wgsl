@@ -1,18 +1,50 @@
 // Column sets by bit planes: the pairs of states and completions that do not meet.
 
-// Returns the number of the first plane of the pairs of each word of the mask.
-fn bases_of_pairs(mask: vec4<u32>) -> vec4<u32> {
-    let counts = countOneBits(mask);
-    return PAIRS + vec4<u32>(0u, counts.x, counts.x + counts.y, counts.x + counts.y + counts.z);
+// The pairs that a program uses, and the numbers of the first planes of each word of their masks.
+struct UsedPairs {
+    // Of rows 4 and 5, and of rows 6 and 7.
+    mask: vec4<u32>,
+    bases: vec4<u32>,
+    // Of rows 0 and 1.
+    upper_mask: vec2<u32>,
+    upper_bases: vec2<u32>,
 }
 
-// Replaces the numbers of the pairs in a word, one in a byte, by the numbers of their planes, of
-// which the last one has the highest seven bits.
-fn with_planes(word: u32, mask: vec4<u32>, bases: vec4<u32>) -> u32 {
+// Returns the pairs that were collected. If those of rows 0 and 1 have planes, they are in the place of
+// these rows' squares.
+fn used_pairs(has_upper: bool) -> UsedPairs {
+    let mask = vec4<u32>(atomicLoad(&used[0]), atomicLoad(&used[1]), atomicLoad(&used[2]),
+        atomicLoad(&used[3]));
+    let upper_mask = vec2<u32>(atomicLoad(&used[4]), atomicLoad(&used[5]));
+    let counts = countOneBits(mask);
+    let upper_counts = countOneBits(upper_mask);
+    let first = select(PAIRS, SQUARES_OF_ROW_0 + upper_counts.x + upper_counts.y, has_upper);
+    return UsedPairs(mask,
+        first + vec4<u32>(0u, counts.x, counts.x + counts.y, counts.x + counts.y + counts.z),
+        upper_mask, SQUARES_OF_ROW_0 + vec2<u32>(0u, upper_counts.x));
+}
+
+// Replaces the numbers of the pairs in a word of completions, one in a byte, by the numbers of their
+// planes, of which the last one has the highest seven bits.
+fn with_planes(word: u32, pairs: UsedPairs) -> u32 {
+    let mask = pairs.mask;
+    let bases = pairs.bases;
     return plane_of_pair(word & 0xffu, mask.xy, bases.xy)
         | (plane_of_pair((word >> 8u) & 0xffu, mask.zw, bases.zw) << 8u)
         | (plane_of_pair((word >> 16u) & 0xffu, mask.xy, bases.xy) << 16u)
         | (plane_of_pair(word >> 24u, mask.zw, bases.zw) << 25u);
+}
+
+// Returns the planes of a record's inner rows: 2 and 3; and the pair of rows 0 and 1, or their squares.
+fn inner_planes(inner: u32, pairs: UsedPairs, has_upper: bool) -> u32 {
+    let squares = (SQUARES_OF_ROW_2 + ((inner >> 11u) & 7u))
+        | ((SQUARES_OF_ROW_2 + 8u + ((inner >> 8u) & 7u)) << 8u);
+    if (has_upper) {
+        return squares
+            | (plane_of_pair(inner & 0xffu, pairs.upper_mask, pairs.upper_bases) << 16u);
+    }
+    return squares | ((SQUARES_OF_ROW_0 + ((inner >> 3u) & 7u)) << 16u)
+        | ((SQUARES_OF_ROW_0 + 8u + (inner & 7u)) << 25u);
 }
 
 fn plane_of_pair(pair: u32, mask: vec2<u32>, bases: vec2<u32>) -> u32 {
@@ -23,21 +55,20 @@ fn plane_of_pair(pair: u32, mask: vec2<u32>, bases: vec2<u32>) -> u32 {
     return select(index, ZERO, pair == 0xffu);
 }
 
-// Returns the place of a plane in the column whose states this lane transposes.
-fn own(index: u32) -> u32 {
-    return index * COLUMNS + own_column;
-}
-
-// Two states, or two planes of left masks and of right ones.
+// Two states of the column that this lane transposes.
 fn two(at: u32) -> vec4<u32> {
-    return vec4<u32>(planes[own(at)], planes[own(at + 1u)]);
+    let place = at * COLUMNS + own_column;
+    return vec4<u32>(planes[place], planes[place + COLUMNS]);
 }
 
-fn put_two(at: u32, v: vec4<u32>) {
-    planes[own(LEFT + at)][half] = v.x;
-    planes[own(RIGHT + at)][half] = v.y;
-    planes[own(LEFT + at + 1u)][half] = v.z;
-    planes[own(RIGHT + at + 1u)][half] = v.w;
+// Writes this lane's words of two planes of left masks and of right ones.
+fn put_two(at: u32, which: u32, v: vec4<u32>) {
+    let left = (LEFT + at) * COLUMNS + own_place;
+    let right = (RIGHT + at) * COLUMNS + own_place;
+    planes[left][which] = v.x;
+    planes[right][which] = v.y;
+    planes[left + COLUMNS][which] = v.z;
+    planes[right + COLUMNS][which] = v.w;
 }
 
 // Exchanges the bits of the mask in `b` with those of `a` that are `shift` higher.
@@ -61,8 +92,7 @@ fn exchange_within(v: vec4<u32>) -> vec4<u32> {
 }
 
 // Transposes the masks of half of a column's states, 32 of each side: bit i of mask j becomes bit j
-// of plane i. Each lane does it for a half. The last four planes are not written, because there are
-// at most 28 columns.
+// of plane i. Each lane does it for a half. Planes beyond the board are not written.
 fn transpose() {
     let masks = STATES + 32u * half;
     var a = two(masks);
@@ -115,20 +145,32 @@ fn transpose() {
     exchange(&k, &l, 2u, 0x33333333u);
     exchange(&m, &n, 2u, 0x33333333u);
     exchange(&o, &p, 2u, 0x33333333u);
-    put_two(0u, exchange_within(a));
-    put_two(2u, exchange_within(b));
-    put_two(4u, exchange_within(c));
-    put_two(6u, exchange_within(d));
-    put_two(8u, exchange_within(e));
-    put_two(10u, exchange_within(f));
-    put_two(12u, exchange_within(g));
-    put_two(14u, exchange_within(h));
-    put_two(16u, exchange_within(i));
-    put_two(18u, exchange_within(j));
-    put_two(20u, exchange_within(k));
-    put_two(22u, exchange_within(l));
-    put_two(24u, exchange_within(m));
-    put_two(26u, exchange_within(n));
+    // A write to one word of a pair may write both, so the lanes of two columns take turns.
+    for (var turn = 0u; turn < 2u; turn++) {
+        if (own_word == turn) {
+            put_two(0u, turn, exchange_within(a));
+            put_two(2u, turn, exchange_within(b));
+            put_two(4u, turn, exchange_within(c));
+            put_two(6u, turn, exchange_within(d));
+            put_two(8u, turn, exchange_within(e));
+            put_two(10u, turn, exchange_within(f));
+            put_two(12u, turn, exchange_within(g));
+            put_two(14u, turn, exchange_within(h));
+            if (MASK_PLANES > 16u) {
+                put_two(16u, turn, exchange_within(i));
+                put_two(18u, turn, exchange_within(j));
+            }
+            if (MASK_PLANES > 20u) {
+                put_two(20u, turn, exchange_within(k));
+                put_two(22u, turn, exchange_within(l));
+            }
+            if (MASK_PLANES > 24u) {
+                put_two(24u, turn, exchange_within(m));
+                put_two(26u, turn, exchange_within(n));
+            }
+        }
+        workgroupBarrier();
+    }
 }
 
 // Finds the planes that the squares are made of. A queen beyond the board attacks nothing; there is
@@ -142,7 +184,7 @@ fn place_squares(first_row: u32) {
         let has_right = of_rank >= row;
         let left = LEFT + select(of_rank - row + RIGHT - LEFT, of_rank + row, has_left);
         let right = select(left, RIGHT + of_rank - row, has_right);
-        square_places[i] = (left | (right << 16u)) * COLUMNS;
+        atomicStore(&scratch[i], (left | (right << 16u)) * COLUMNS);
     }
 }
 
@@ -164,7 +206,7 @@ fn place_of(places: u32) -> u32 {
 
 // Returns the plane of the states that do not attack a square.
 fn square(number: u32) -> vec4<u32> {
-    let places = square_places[number];
+    let places = atomicLoad(&scratch[number]);
     return ~(plane_at(place_of(places)) | plane_at(place_of(places >> 16u)));
 }
 
@@ -189,7 +231,7 @@ fn put_valid(at: u32, valid: vec4<u32>) {
     }
 }
 
-// The planes of the squares of an outer row.
+// The planes of the squares of a row.
 struct Row {
     a: vec4<u32>,
     b: vec4<u32>,
@@ -201,8 +243,9 @@ struct Row {
     h: vec4<u32>,
 }
 
-fn outer_row(row: u32) -> Row {
-    let at = plane(OUTER_SQUARES + 8u * (row - 4u));
+// Returns the planes of a row's squares from a plane on.
+fn row_at(number: u32) -> Row {
+    let at = plane(number);
     return Row(plane_at(at), plane_at(at + COLUMNS), plane_at(at + 2u * COLUMNS),
         plane_at(at + 3u * COLUMNS), plane_at(at + 4u * COLUMNS), plane_at(at + 5u * COLUMNS),
         plane_at(at + 6u * COLUMNS), plane_at(at + 7u * COLUMNS));
@@ -230,52 +273,76 @@ fn of_team(words: vec4<u32>) -> u32 {
 }
 
 // Makes the planes of squares and of pairs from those of the masks.
-fn make_planes(outer: u32, mask: vec4<u32>, bases: vec4<u32>, valid: vec4<u32>) {
+fn make_planes(outer: u32, pairs: UsedPairs, has_upper: bool, valid: vec4<u32>) {
     // Each team makes those of an inner row and of an outer one.
+    let inner_at = plane((SQUARES_OF_ROW_0 + 8u * team) & 31u);
     if (team < outer) {
-        put_squares(plane(8u * team), team, valid);
+        put_squares(inner_at, team, valid);
     } else {
-        put_valid(plane(8u * team), valid);
+        put_valid(inner_at, valid);
     }
-    let at = plane(OUTER_SQUARES + 8u * team);
+    let outer_at = plane(OUTER_SQUARES + 8u * team);
     if (team + 4u < outer) {
-        put_squares(at, team + 4u, valid);
+        put_squares(outer_at, team + 4u, valid);
     } else {
-        put_valid(at, valid);
+        put_valid(outer_at, valid);
     }
     workgroupBarrier();
-    // From here on the pairs replace the planes of the masks and the squares of outer rows. Each team
-    // makes those of half of the squares of an outer row.
-    let row = 4u + (team & 2u);
-    let first = plane(OUTER_SQUARES + 8u * (row - 4u) + 4u * (team & 1u));
+    // From here on the pairs replace the planes of the masks and the squares that they are made of.
+    if (has_upper) {
+        // Each team makes the pairs of two squares of row 0.
+        let first = plane(SQUARES_OF_ROW_0 + 2u * team);
+        let a = plane_at(first);
+        let b = plane_at(first + COLUMNS);
+        let others = row_at(SQUARES_OF_ROW_0 + 8u);
+        workgroupBarrier();
+        let mask = select(pairs.upper_mask.x, pairs.upper_mask.y, team > 1u);
+        let base = select(pairs.upper_bases.x, pairs.upper_bases.y, team > 1u);
+        let shift = 16u * (team & 1u);
+        var to = base + countOneBits(mask & ((1u << shift) - 1u));
+        to = put_pairs(to, mask >> shift, a, others);
+        put_pairs(to, mask >> (shift + 8u), b, others);
+    }
+    // Each team makes those of half of the squares of an outer row.
+    let row = team & 2u;
+    let first = plane(OUTER_SQUARES + 8u * row + 4u * (team & 1u));
     let a = plane_at(first);
     let b = plane_at(first + COLUMNS);
     let c = plane_at(first + 2u * COLUMNS);
     let d = plane_at(first + 3u * COLUMNS);
-    let others = outer_row(row + 1u);
+    let others = row_at(OUTER_SQUARES + 8u * (row + 1u));
     workgroupBarrier();
     if (team == 0u) {
         put_plane(plane(ZERO), vec4<u32>(0u));
     }
-    let which = of_team(mask);
-    var to = of_team(bases);
+    let which = of_team(pairs.mask);
+    var to = of_team(pairs.bases);
     to = put_pairs(to, which, a, others);
     to = put_pairs(to, which >> 8u, b, others);
     to = put_pairs(to, which >> 16u, c, others);
     put_pairs(to, which >> 24u, d, others);
 }
 
-// Returns the plane that a word of a record selects; if the round is narrow, without the second words,
-// which are zero. Planes have seven bits, so that a place needs no check if there are 128.
+// Returns the plane that a word of a record selects; if the round is narrow, without the second pair of
+// words, which are zero. Planes have seven bits, so that a place needs no check if there are 128.
 fn selected(number: u32, is_narrow: bool) -> vec4<u32> {
     let at = plane(number & 127u);
     if (is_narrow) {
-        return vec4<u32>(planes[at].x, 0u, planes[at + WIDTH].x, 0u);
+        return narrow_plane_at(at);
     }
     return plane_at(at);
 }
 
-fn inner_of(record: u32, is_narrow: bool) -> vec4<u32> {
+fn narrow_plane_at(at: u32) -> vec4<u32> {
+    return vec4<u32>(planes[at], 0u, 0u);
+}
+
+// Returns the plane of the states that the inner squares of a record leave: three planes, if there are
+// pairs of rows 0 and 1, or four.
+fn inner_of(record: u32, has_upper: bool, is_narrow: bool) -> vec4<u32> {
+    if (has_upper) {
+        return low_pairs(record, is_narrow) & selected(record >> 16u, is_narrow);
+    }
     return low_pairs(record, is_narrow) & high_pairs(record, is_narrow);
 }
 
@@ -310,9 +377,9 @@ fn add_two(sum: ptr<function, Sum>, inner: vec4<u32>, other: vec4<u32>, words: v
 }
 
 // Adds the planes of the program's completions, of which each team has a quarter. Returns the number
-// of their bits. The next records are read before these are counted. Compilers make two functions of
-// it: calls have constants for `is_narrow`.
-fn add_records(is_narrow: bool) -> u32 {
+// of their bits. The next records are read before these are counted. Compilers make four functions of
+// it: calls have constants.
+fn add_records(has_upper: bool, is_narrow: bool) -> u32 {
     var sum = Sum(vec4<u32>(0u), 0u);
     let singles = records_of(0u);
     var at = singles.x + 2u * team;
@@ -322,8 +389,8 @@ fn add_records(is_narrow: bool) -> u32 {
         at += 2u * TEAMS;
         let next_a = programs[at];
         let next_b = programs[at + 1u];
-        add_planes(&sum, inner_of(a.x, is_narrow) & low_pairs(a.y, is_narrow),
-            inner_of(b.x, is_narrow) & low_pairs(b.y, is_narrow));
+        add_planes(&sum, inner_of(a.x, has_upper, is_narrow) & low_pairs(a.y, is_narrow),
+            inner_of(b.x, has_upper, is_narrow) & low_pairs(b.y, is_narrow));
         a = next_a;
         b = next_b;
     }
@@ -337,8 +404,8 @@ fn add_records(is_narrow: bool) -> u32 {
         at += 2u * TEAMS;
         let next_a = programs[at];
         let next_b = programs[at + 1u];
-        add_two(&sum, inner_of(a.x, is_narrow), inner_of(b.x, is_narrow), vec2<u32>(a.y, b.y),
-            is_narrow);
+        add_two(&sum, inner_of(a.x, has_upper, is_narrow), inner_of(b.x, has_upper, is_narrow),
+            vec2<u32>(a.y, b.y), is_narrow);
         a = next_a;
         b = next_b;
     }
@@ -352,8 +419,8 @@ fn add_records(is_narrow: bool) -> u32 {
         let next_a = programs[at];
         let next_b = programs[at + 1u];
         let next_more = vec2<u32>(programs[at + 2u].y, programs[at + 3u].y);
-        let inner = inner_of(a.x, is_narrow);
-        let other = inner_of(b.x, is_narrow);
+        let inner = inner_of(a.x, has_upper, is_narrow);
+        let other = inner_of(b.x, has_upper, is_narrow);
         add_two(&sum, inner, other, vec2<u32>(a.y, b.y), is_narrow);
         add_two(&sum, inner, other, more, is_narrow);
         a = next_a;
@@ -384,7 +451,7 @@ fn take_states(test: Test, next: ptr<function, u32>, left: ptr<function, u32>,
     let count = workgroupUniformLoad(&step.count);
     var filled = 0u;
     if (lane == 0u) {
-        atomicStore(&kept_count, 0u);
+        atomicStore(&numbers.kept_count, 0u);
     }
     workgroupBarrier();
     // The next batch is read before this one is taken.
@@ -394,8 +461,8 @@ fn take_states(test: Test, next: ptr<function, u32>, left: ptr<function, u32>,
         let s = following;
         following = eight_at(min(start + *next + BATCH * LANES, last));
         let which = kept_of_eight(s, test) & *left;
-        var to = STATES * COLUMNS + atomicAdd(&kept_count, countOneBits(which));
-        let total = workgroupUniformLoad(&kept_count);
+        var to = STATES * COLUMNS + atomicAdd(&numbers.kept_count, countOneBits(which));
+        let total = workgroupUniformLoad(&numbers.kept_count);
         if (total > AT_ONCE * COLUMNS) {
             // The next ones begin with the rest of this batch.
             *left = which & ~take_what_fits(s, which, to);
@@ -452,10 +519,9 @@ fn lowest_bits(count: u32) -> u32 {
 }
 
 // Counts the program's completions over the states of the list that do not meet the step's queen.
-fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
+fn count_states(outer: u32, first_row: u32, pairs: UsedPairs, has_upper: bool, is_first: bool) {
     let test = test_of_step();
     let count = workgroupUniformLoad(&step.count);
-    let bases = bases_of_pairs(mask);
     place_squares(first_row);
     var next = 0u;
     var left = ALL_EIGHT;
@@ -468,27 +534,31 @@ fn count_states(outer: u32, first_row: u32, mask: vec4<u32>, is_first: bool) {
         // The states of a column are COLUMNS places apart.
         let of_first = (filled + COLUMNS - 1u - column) / COLUMNS;
         let of_second = (filled + COLUMNS - 1u - column - WIDTH) / COLUMNS;
-        let valid = vec4<u32>(lowest_bits(of_first), lowest_bits(of_first - min(of_first, 32u)),
-            lowest_bits(of_second), lowest_bits(of_second - min(of_second, 32u)));
+        let valid = vec4<u32>(lowest_bits(of_first), lowest_bits(of_second),
+            lowest_bits(of_first - min(of_first, 32u)), lowest_bits(of_second - min(of_second, 32u)));
         if (is_first && team == 0u) {
             counted_states += of_first + of_second;
         }
         transpose();
-        workgroupBarrier();
-        make_planes(outer, mask, bases, valid);
+        make_planes(outer, pairs, has_upper, valid);
         workgroupBarrier();
         // If there are few states, only the first words of planes have any.
-        if (filled <= 32u * COLUMNS) {
-            total += add_records(true);
+        let is_narrow = filled <= 32u * COLUMNS;
+        if (has_upper && is_narrow) {
+            total += add_records(true, true);
+        } else if (has_upper) {
+            total += add_records(true, false);
+        } else if (is_narrow) {
+            total += add_records(false, true);
         } else {
-            total += add_records(false);
+            total += add_records(false, false);
         }
         workgroupBarrier();
     }
     if (lane == 0u) {
         seen -= mark_of_padding(count);
     }
-    atomicAdd(&seen_mark, seen);
+    atomicAdd(&numbers.seen_mark, seen);
     let before = hits;
     hits += total;
     hits_high += select(0u, 1u, hits < before);

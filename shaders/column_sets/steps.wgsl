@@ -146,11 +146,13 @@ fn check_of_frames() -> u32 {
 @compute @workgroup_size(LANES)
 fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) index: u32) {
     lane = index & (LANES - 1u);
-    half = select(0u, 1u, lane >= COLUMNS);
     team = (lane / WIDTH) & (TEAMS - 1u);
     // The minima change nothing, but tell compilers that a place among the planes needs no check.
-    own_column = min(lane - half * COLUMNS, COLUMNS - 1u);
     column = min(lane - team * WIDTH, WIDTH - 1u);
+    half = team & 1u;
+    own_word = team >> 1u;
+    own_column = own_word * WIDTH + column;
+    own_place = half * WIDTH + column;
     group = id.x;
     var spent = 0u;
     if (lane == 0u) {
@@ -167,12 +169,12 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
     loop {
         if (lane == 0u) {
             choose_step(spent < params.budget);
-            atomicStore(&stopped, 0u);
-            atomicStore(&kept_count, 0u);
-            atomicStore(&kept_mark, 0u);
-            atomicStore(&seen_mark, 0u);
-            atomicStore(&next_triple, 0u);
-            atomicStore(&most_iterations, 0u);
+            atomicStore(&numbers.stopped, 0u);
+            atomicStore(&numbers.kept_count, 0u);
+            atomicStore(&numbers.kept_mark, 0u);
+            atomicStore(&numbers.seen_mark, 0u);
+            atomicStore(&numbers.next_triple, 0u);
+            atomicStore(&numbers.most_iterations, 0u);
         }
         let what = workgroupUniformLoad(&step.what);
         item = workgroupUniformLoad(&step.item);
@@ -192,20 +194,29 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
         let family = workgroupUniformLoad(&step.family);
         let start = workgroupUniformLoad(&step.start);
         if (what == LIST) {
+            if (lane < MOST_ROWS) {
+                allowed_below[lane] = families[family + ALLOWED_BELOW + lane];
+            }
             mark_set(item, items[item], family);
-            list_set(items[item], family, start);
+            workgroupBarrier();
+            // With a rule, every first column has a decisive one.
+            if (((families[family + FIRST_BELOW] >> 1u) & 31u) != 31u) {
+                list_set(items[item], family, start, true);
+            } else {
+                list_set(items[item], family, start, false);
+            }
             storageBarrier();
             workgroupBarrier();
-            let count = atomicLoad(&kept_count);
+            let count = atomicLoad(&numbers.kept_count);
             pad_list(start + count);
             storageBarrier();
-            spent += atomicLoad(&most_iterations) + 512u;
+            spent += atomicLoad(&numbers.most_iterations) + 512u;
             if (lane == 0u) {
                 atomicAdd(&slots[item].listed, count);
-                if (count > params.capacity || atomicLoad(&stopped) != 0u) {
+                if (count > params.capacity || atomicLoad(&numbers.stopped) != 0u) {
                     give_up();
                 } else if (count > 0u) {
-                    push(0u, items[item].upper, 0u, 0u, 0u, count, atomicLoad(&kept_mark));
+                    push(0u, items[item].upper, 0u, 0u, 0u, count, atomicLoad(&numbers.kept_mark));
                 }
             }
             workgroupBarrier();
@@ -217,19 +228,19 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             storageBarrier();
             workgroupBarrier();
             spent += 4u * count / LANES + 64u;
-            let kept = atomicLoad(&kept_count);
+            let kept = atomicLoad(&numbers.kept_count);
             let next = next_start(start + count);
             pad_list(next + kept);
             storageBarrier();
             if (lane == 0u) {
-                if (atomicLoad(&seen_mark) != step.mark) {
+                if (atomicLoad(&numbers.seen_mark) != step.mark) {
                     atomicAdd(&slots[item].damaged, 1u);
                 }
                 if (next + kept > params.capacity) {
                     give_up();
                 } else if (kept > 0u) {
                     push(step.row + 1u, step.free, step.from_right, step.from_left, next, kept,
-                        atomicLoad(&kept_mark));
+                        atomicLoad(&numbers.kept_mark));
                 }
             }
             workgroupBarrier();
@@ -239,16 +250,16 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
         let row = workgroupUniformLoad(&step.row);
         let outer = families[family + ROWS_ABOVE] - row - 1u;
         for (var part = 0u; part < 3u; part++) {
-            if (lane < 4u) {
+            if (lane < 6u) {
                 atomicStore(&used[lane], 0u);
             }
             if (lane == 0u) {
-                atomicStore(&single_count, 0u);
-                atomicStore(&double_count, 0u);
-                atomicStore(&long_count, 0u);
-                atomicStore(&program_mark, 0u);
-                atomicStore(&program_seen, 0u);
-                atomicStore(&seen_mark, 0u);
+                atomicStore(&numbers.single_count, 0u);
+                atomicStore(&numbers.double_count, 0u);
+                atomicStore(&numbers.long_count, 0u);
+                atomicStore(&numbers.program_mark, 0u);
+                atomicStore(&numbers.program_seen, 0u);
+                atomicStore(&numbers.seen_mark, 0u);
             }
             workgroupBarrier();
             var of_row_4 = 0xffu;
@@ -262,33 +273,38 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             workgroupBarrier();
             collect_pairs();
             workgroupBarrier();
-            let mask = vec4<u32>(atomicLoad(&used[0]), atomicLoad(&used[1]), atomicLoad(&used[2]),
-                atomicLoad(&used[3]));
             if (lane == 0u) {
-                let bits = countOneBits(mask);
-                let singles = atomicLoad(&single_count);
-                let doubles = atomicLoad(&double_count);
-                let longs = atomicLoad(&long_count);
-                let fits = bits.x + bits.y + bits.z + bits.w <= PLANES - PAIRS
-                    && singles <= SINGLE_RECORDS && doubles <= DOUBLE_RECORDS
-                    && longs <= LONG_RECORDS;
-                program_fits = select(0u, 1u, fits);
-                program_counts = select(0u, 1u, singles + doubles + longs > 0u);
+                let pairs = used_pairs(false);
+                let bits = countOneBits(pairs.mask);
+                let upper_bits = countOneBits(pairs.upper_mask);
+                let end = PAIRS + bits.x + bits.y + bits.z + bits.w;
+                let singles = atomicLoad(&numbers.single_count);
+                let doubles = atomicLoad(&numbers.double_count);
+                let longs = atomicLoad(&numbers.long_count);
+                let upper_pairs_fit =
+                    end + upper_bits.x + upper_bits.y <= ZERO + PAIRS - SQUARES_OF_ROW_0;
+                let fits = (end <= ZERO || upper_pairs_fit) && singles <= SINGLE_RECORDS
+                    && doubles <= DOUBLE_RECORDS && longs <= LONG_RECORDS;
+                numbers.program_fits = select(0u, 1u, fits);
+                numbers.upper_pairs_fit = select(0u, 1u, upper_pairs_fit);
+                numbers.program_counts = select(0u, 1u, singles + doubles + longs > 0u);
             }
-            let fits = workgroupUniformLoad(&program_fits) != 0u;
-            let counts = workgroupUniformLoad(&program_counts) != 0u;
+            let fits = workgroupUniformLoad(&numbers.program_fits) != 0u;
+            let has_upper = workgroupUniformLoad(&numbers.upper_pairs_fit) != 0u;
+            let counts = workgroupUniformLoad(&numbers.program_counts) != 0u;
             if (fits && counts) {
-                finish_program(mask);
+                let pairs = used_pairs(has_upper);
+                finish_program(pairs, has_upper);
                 storageBarrier();
                 workgroupBarrier();
-                count_states(outer, row + 1u, mask, part < 2u);
+                count_states(outer, row + 1u, pairs, has_upper, part < 2u);
                 check_program();
                 let records = records_of(0u).y + records_of(1u).y + records_of(2u).y;
                 // The rounds, if every second state is kept.
                 spent += (count / (2u * AT_ONCE * COLUMNS) + 1u) * (records / 2u + 256u) + 1024u;
                 workgroupBarrier();
-                if (lane == 0u && (atomicLoad(&seen_mark) != step.mark
-                    || atomicLoad(&program_seen) != atomicLoad(&program_mark))) {
+                if (lane == 0u && (atomicLoad(&numbers.seen_mark) != step.mark
+                    || atomicLoad(&numbers.program_seen) != atomicLoad(&numbers.program_mark))) {
                     atomicAdd(&slots[item].damaged, 1u);
                 }
             }

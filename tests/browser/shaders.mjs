@@ -13,8 +13,9 @@ const variants = [
   { code: read("schedule"), entryPoint: "schedule", constants: {} },
   { code: read("expand"), entryPoint: "expand", constants: {} },
   // Not those with 128 planes, which need more workgroup memory than SwiftShader has.
-  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 64, PLANES: 120 } },
-  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120 } },
+  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 64, PLANES: 120, MASK_PLANES: 28 } },
+  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120, MASK_PLANES: 28 } },
+  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120, MASK_PLANES: 16 } },
 ];
 for (const DEPTH of [4, 11, 16])
   for (const GATED of [0, 1])

@@ -121,11 +121,11 @@ impl FailingDevice {
 }
 
 impl SetBackend for FailingDevice {
-    fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
         if self.fails(Failing::OutOfMemory) {
             return Err(Fault::OutOfMemory("there is too little of it".into()));
         }
-        self.mirror.open_sets(shape, families)
+        self.mirror.open_sets(n, shape, families)
     }
 
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {

@@ -261,7 +261,9 @@ pub(super) mod tests {
 
     /// Returns the value of a constant of a shader, without its suffix.
     pub(in crate::kernel::gpu) fn constant(source: &str, name: &str) -> String {
-        let line = source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
+        let begins = ["const", "override"].map(|kind| format!("{kind} {name}:"));
+        let is_it = |line: &&str| begins.iter().any(|begin| line.starts_with(begin));
+        let line = source.lines().find(is_it).expect(name);
         line.split(['=', ';']).nth(1).expect("a value").trim().trim_end_matches('u').to_owned()
     }
 

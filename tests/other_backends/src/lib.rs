@@ -46,7 +46,7 @@ fn variants() -> Vec<(&'static str, &'static str, PipelineConstants)> {
         ("GENERAL", &switch),
         ("LOOK_AHEAD", &switch),
     ]);
-    let column_sets = combinations(&[("LANES", &[16.0, 32.0])]);
+    let column_sets = combinations(&[("LANES", &[32.0, 64.0]), ("MASK_PLANES", &[16.0, 28.0])]);
     let mut all = vec![
         (SCHEDULE, "schedule", PipelineConstants::default()),
         (EXPAND, "expand", PipelineConstants::default()),
@@ -61,7 +61,7 @@ fn each_variant(
     translate: impl Fn(&naga::Module, &naga::valid::ModuleInfo, &'static str) -> Result<String, String>,
 ) {
     let variants = variants();
-    assert_eq!(variants.len(), 2 + 16 * 8 + 2);
+    assert_eq!(variants.len(), 2 + 16 * 8 + 4);
     for (source, entry_point, constants) in variants {
         let module = naga::front::wgsl::parse_str(source).expect("WGSL");
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());

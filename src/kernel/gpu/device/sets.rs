@@ -21,7 +21,8 @@ const OTHER_BYTES: u32 = 1024;
 /// The shader, and the buffers of the job that is open.
 #[derive(Default)]
 pub(super) struct Sets {
-    compiled: Option<wgpu::ComputePipeline>,
+    /// The shader for boards of so many columns, rounded up.
+    compiled: Option<(u32, wgpu::ComputePipeline)>,
     job: Option<SetBuffers>,
     in_flight: VecDeque<Reading>,
 }
@@ -53,8 +54,8 @@ struct SetBatch {
 }
 
 impl SetBackend for WgpuDevice {
-    fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
-        self.with(|inner| inner.open_sets(shape, families))
+    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+        self.with(|inner| inner.open_sets(n, shape, families))
     }
 
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {
@@ -75,14 +76,15 @@ impl SetBackend for WgpuDevice {
 }
 
 impl Inner {
-    fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
         self.async_error.clear_out_of_memory();
         // The buffers of the previous job are freed first.
         self.job = None;
         self.in_flight.clear();
         self.sets.forget_job();
-        if self.sets.compiled.is_none() {
-            self.sets.compiled = Some(self.compile_sets()?);
+        let columns = n.next_multiple_of(4).max(16);
+        if self.sets.compiled.as_ref().is_none_or(|(compiled, _)| *compiled != columns) {
+            self.sets.compiled = Some((columns, self.compile_sets(columns)?));
         }
         let groups = u64::from(shape.groups);
         let storage = |label, bytes| self.buffer(label, bytes, STORAGE);
@@ -103,8 +105,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Compiles the shader with as many lanes and planes as the workgroup memory allows.
-    fn compile_sets(&self) -> Result<wgpu::ComputePipeline, Fault> {
+    /// Compiles the shader for boards of at most so many columns, with as many lanes and planes as the
+    /// workgroup memory allows.
+    fn compile_sets(&self, columns: u32) -> Result<wgpu::ComputePipeline, Fault> {
         let limits = self.device.limits();
         if limits.max_storage_buffers_per_shader_stage < STORAGE_BUFFERS {
             return Err(Fault::Unsuited);
@@ -114,7 +117,11 @@ impl Inner {
         };
         let (lanes, planes) = LANES_AND_PLANES.into_iter().find(fits).ok_or(Fault::Unsuited)?;
         let module = module(&self.device, "column sets", SHADER);
-        let constants = [("LANES", f64::from(lanes)), ("PLANES", f64::from(planes))];
+        let constants = [
+            ("LANES", f64::from(lanes)),
+            ("PLANES", f64::from(planes)),
+            ("MASK_PLANES", f64::from(columns)),
+        ];
         // The shader writes its planes and counters before it reads them.
         let compiled = pipeline(&self.device, &module, "count_sets", &constants);
         self.async_error.check()?;
@@ -130,7 +137,7 @@ impl Inner {
             return Err(Fault::Miscounts("sets in memory were damaged".into()));
         }
         let Self { device, queue: device_queue, sets, .. } = self;
-        let (Some(compiled), Some(job)) = (&sets.compiled, &mut sets.job) else {
+        let (Some((_, compiled)), Some(job)) = (&sets.compiled, &mut sets.job) else {
             return Err(Fault::Refused("no job is open".into()));
         };
         device_queue.write_buffer(&job.frames, 0, cast_slice(&empty_frames(job.groups)));
@@ -153,7 +160,7 @@ impl Inner {
         let label = "the queue on the host";
         let on_host = self.buffer(label, bytes::<SetQueue>(1), Usage::MAP_READ | Usage::COPY_DST);
         let Self { device, queue, sets, .. } = self;
-        let (Some(compiled), Some(job)) = (&sets.compiled, &sets.job) else {
+        let (Some((_, compiled)), Some(job)) = (&sets.compiled, &sets.job) else {
             return Err(Fault::Refused("no job is open".into()));
         };
         let batch =

@@ -112,15 +112,15 @@ impl SetCounts {
                 },
             )
             .collect();
+        let n = decomposition.job().problem().n() as u32;
         let mut shape = shape.fit(most_bytes)?;
-        while let Err(fault) = backend.open_sets(shape, &words) {
+        while let Err(fault) = backend.open_sets(n, shape, &words) {
             // Other programs may use the device's memory too.
             shape = match fault {
                 Fault::OutOfMemory(_) => shape.halved().ok_or(fault)?,
                 _ => return Err(fault),
             };
         }
-        let n = decomposition.job().problem().n() as u32;
         Ok(Self { n, shape, families: words, stamp: 0 })
     }
 

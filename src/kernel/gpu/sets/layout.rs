@@ -190,10 +190,18 @@ mod tests {
         for name in ["NO_ROW", "NO_ITEM"] {
             assert_eq!(constant(SHADER, name), format!("{NONE:#x}"), "{name}");
         }
+        // The widest board has planes of all columns, and none of those that are made before the pairs
+        // overlaps another one, even with the fewest planes.
+        let number = |name| constant(SHADER, name).parse::<usize>().expect("a number");
+        let fewest = number("PLANES");
+        let [left, right, outer, states] = ["LEFT", "RIGHT", "OUTER_SQUARES", "STATES"].map(number);
+        assert_eq!(number("MASK_PLANES"), MOST_COLUMNS);
+        assert!(left >= number("PAIRS") && left + MOST_COLUMNS <= right);
+        assert!(right + MOST_COLUMNS <= outer && outer + 8 * 4 <= fewest);
+        assert!(states + number("AT_ONCE") <= fewest);
         // While a set is listed, the stack has ten levels of three pairs of words for a half of 14
         // rows; the placements found are behind it. A lane has 60 pairs in the memory of planes.
-        let [found, most_found] = ["FOUND", "MOST_FOUND"]
-            .map(|name| constant(SHADER, name).parse::<usize>().expect("a number"));
+        let [found, most_found] = ["FOUND", "MOST_FOUND"].map(number);
         assert!(found >= 3 * (MOST_ROWS - 2 - 4), "{found}");
         assert!(found + most_found <= 60, "{most_found}");
         // The frames of all rows, and the words behind them.

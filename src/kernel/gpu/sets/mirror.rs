@@ -102,9 +102,7 @@ struct Test {
 impl Test {
     const fn keeps(self, state: State) -> bool {
         let meets = (state[0] & self.left) | (state[1] & self.right);
-        meets == 0
-            && !(state[1] >> 31 == self.side && state[0] >> 28 >= self.limit)
-            && state[0] != u32::MAX
+        meets == 0 && !(state[1] >> 31 == self.side && state[0] >> 28 >= self.limit)
     }
 }
 
@@ -125,7 +123,7 @@ fn sum_of_marks(states: &[State]) -> u32 {
 }
 
 impl SetBackend for SetMirror {
-    fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+    fn open_sets(&mut self, _n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
         let states = vec![[0; 2]; shape.capacity as usize];
         self.memory = SetMemory { families: families.to_vec(), states, ..SetMemory::default() };
         self.groups = shape.groups;

@@ -192,8 +192,8 @@ impl Damaged {
 }
 
 impl SetBackend for Damaged {
-    fn open_sets(&mut self, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
-        self.mirror.open_sets(shape, families)
+    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+        self.mirror.open_sets(n, shape, families)
     }
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {
         self.mirror.load_sets(items)
