@@ -126,7 +126,7 @@ def skipped_in_rounds(body, pairs):
     skipped = [i for i in body if "put_valid" in i.functions]
     before_records = [i for i in body if "add_records" in i.functions]
     skipped += before_records[len(before_records) // 4:]
-    # What is between a branch and the end of its block. The warp executes it if one of its two teams
+    # Between a branch and the end of its block is a place. The warp executes it if one of its two teams
     # uses the pair, as if by chance; a store of one team is half of one of both.
     places, is_inside = [], False
     for i in body:

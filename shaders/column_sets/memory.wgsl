@@ -244,7 +244,7 @@ var<private> low: u32;
 var<private> high: u32;
 var<private> counted_states: u32;
 
-// Returns the place of a plane in the first of this lane's columns.
+// Returns the place of this lane's first pair of words in a plane.
 fn plane(index: u32) -> u32 {
     return index * COLUMNS + column;
 }

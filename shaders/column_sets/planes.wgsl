@@ -111,7 +111,7 @@ fn transpose() {
     var n = two(masks + 26u);
     var o = two(masks + 28u);
     var p = two(masks + 30u);
-    // The other lane writes where this one has read.
+    // Other lanes write where this one has read.
     workgroupBarrier();
     exchange_halves(&a, &i);
     exchange_halves(&b, &j);
@@ -198,8 +198,8 @@ fn put_plane(at: u32, v: vec4<u32>) {
     planes[at + WIDTH] = v.zw;
 }
 
-// Returns the place in the first column of this lane that is in the low bits of a word. A plane has
-// seven bits: with 128 planes, compilers know that the place needs no check.
+// Returns the place of this lane's first pair of words in the plane that is in the low bits of a word.
+// Numbers of planes have seven bits: with 128 planes, compilers know that the place needs no check.
 fn place_of(places: u32) -> u32 {
     return (places & (127u * COLUMNS)) | column;
 }

@@ -246,7 +246,7 @@ fn count_sets(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_in
             workgroupBarrier();
             continue;
         }
-        // The outer rows; in two parts if the pairs need too many planes.
+        // The outer rows; in two parts if the program does not fit.
         let row = workgroupUniformLoad(&step.row);
         let outer = families[family + ROWS_ABOVE] - row - 1u;
         for (var part = 0u; part < 3u; part++) {

@@ -199,11 +199,17 @@ mod tests {
         assert!(left >= number("PAIRS") && left + MOST_COLUMNS <= right);
         assert!(right + MOST_COLUMNS <= outer && outer + 8 * 4 <= fewest);
         assert!(states + number("AT_ONCE") <= fewest);
+        // The pairs of rows 0 and 1 are written before the squares of the outer rows are read.
+        assert!(number("SQUARES_OF_ROW_0") + number("MOST_PAIRS_OF_ROWS") <= outer);
+        #[cfg(feature = "gpu")]
+        assert!(
+            LANES_AND_PLANES.iter().all(|&(_, planes)| (fewest..=128).contains(&(planes as usize)))
+        );
         // While a set is listed, the stack has ten levels of three pairs of words for a half of 14
         // rows; the placements found are behind it. A lane has 60 pairs in the memory of planes.
         let [found, most_found] = ["FOUND", "MOST_FOUND"].map(number);
         assert!(found >= 3 * (MOST_ROWS - 2 - 4), "{found}");
-        assert!(found + most_found <= 60, "{most_found}");
+        assert!(found + most_found <= fewest / 2, "{most_found}");
         // The frames of all rows, and the words behind them.
         const { assert!(MOST_ROWS * 8 <= ROW && ROW < ITEM && ITEM + 1 < FRAMES) };
     }
