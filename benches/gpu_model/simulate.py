@@ -48,8 +48,8 @@ def memory_clocks(instruction, lines):
     if instruction.pipe == "shared":
         if instruction.name.startswith("ATOMS"):
             # Lanes that add to the same word do so one after another, unless the compiler has added
-            # up what they add, for one of them. Other words are mostly different ones; in the counts
-            # of quadruples, too, of which a quarter fit.
+            # up what they add, for one of them. Other words are mostly different ones. A
+            # quarter of the lanes count a quadruple; upper ones that are put in order often share a word.
             if instruction.predicate:
                 return 1
             if {"count_lower", "count_upper", "sort_uppers"} & set(instruction.functions):

@@ -324,7 +324,8 @@ fn make_planes(outer: u32, pairs: UsedPairs, has_upper: bool, valid: vec4<u32>) 
 }
 
 // Returns the plane that a word of a record selects; if the round is narrow, without the second pair of
-// words, which are zero. Planes have seven bits, so that a place needs no check if there are 128.
+// words, which are zero. Numbers of planes have seven bits, so that a place needs no check if there are
+// 128.
 fn selected(number: u32, is_narrow: bool) -> vec4<u32> {
     let at = plane(number & 127u);
     if (is_narrow) {
