@@ -277,7 +277,8 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
         u32 ranks = part == 0 ? 0xff : part == 1 ? 0x0f : 0xf0;
         Program program = make_program(outer, first_row, free, right, left, ranks);
         u32 pairs = program.pairs[0].size() + program.pairs[1].size();
-        bool fits = pairs <= MOST_PAIRS;
+        bool has_upper = pairs + program.upper_pairs.size() <= MOST_WITH_UPPER;
+        bool fits = pairs <= MOST_PAIRS || has_upper;
         if (!fits && part) return false;
         if (!fits || program.completions.empty()) {
             add(fits ? "empty programs" : "programs that do not fit", 1);
@@ -320,7 +321,6 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
             }
             if (time >= most) std::copy(mine, mine + 3, slower), most = time;
         }
-        bool has_upper = pairs + program.upper_pairs.size() <= MOST_WITH_UPPER;
         if (has_upper) pairs += program.upper_pairs.size();
         const char *names[] = {"two single records", "two double records", "two long records"};
         for (u32 kind = 0; kind < 3; kind++) {

@@ -15,7 +15,7 @@ import sysconfig
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SETS = ["memory", "lists", "programs", "planes", "steps"]
+SETS = ["memory", "lists", "programs", "planes", "counts", "steps"]
 
 
 def sources(name):

@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::backend::Shape;
 use super::device_kernel::{DeviceKernel, PrefixJob};
 use super::fault::Fault;
-use super::self_test::self_test_sets;
+use super::self_test::{MOST_TESTED_COLUMNS, self_test_sets};
+use super::sets::layout::MOST_COLUMNS;
 use super::sets::{SetCounts, SetShape, SetTuning};
 use crate::decomposition::Decomposition;
 use crate::tally::{Parts, Tally};
@@ -26,16 +27,23 @@ pub(super) enum Work<'a> {
 pub(super) struct SetSettings {
     pub(super) shape: SetShape,
     pub(super) tuning: SetTuning,
-    /// True if the device has passed the self-test of column sets.
-    tested: bool,
+    /// The columns that the shader is compiled for, with which the device has passed the self-test of
+    /// column sets; at first 0.
+    columns: u32,
 }
 
 impl SetSettings {
     /// Returns the settings at the start.
     pub(super) const fn new(software: bool) -> Self {
         let shape = if software { SetShape::SOFTWARE } else { SetShape::DEFAULT };
-        Self { shape, tuning: SetTuning::first(software), tested: false }
+        Self { shape, tuning: SetTuning::first(software), columns: 0 }
     }
+}
+
+/// Returns the columns that the shader is compiled for, so that it counts boards of size `n`, unless
+/// they are too large for it, and those of the self-test. Fewer columns take less time.
+fn columns_of_shader(n: usize) -> u32 {
+    n.clamp(MOST_TESTED_COLUMNS, MOST_COLUMNS).next_multiple_of(4) as u32
 }
 
 /// A job of column sets opened on a device.
@@ -47,8 +55,8 @@ pub(super) struct SetJob<'a> {
 }
 
 impl<'a> SetJob<'a> {
-    /// Prepares the device for a job, after a test with known answers if it has not counted sets
-    /// before.
+    /// Prepares the device for a job, after a test with known answers if the shader is to be compiled
+    /// for it.
     ///
     /// # Errors
     /// The device fails, its memory is too small, or the shader counts no set of the job.
@@ -56,14 +64,26 @@ impl<'a> SetJob<'a> {
         kernel: &'a mut DeviceKernel,
         decomposition: &'a Decomposition,
     ) -> Result<Self, Fault> {
-        if !kernel.sets.tested {
-            kernel.sets.tested = true;
-            self_test_sets(kernel)?;
+        let columns = columns_of_shader(decomposition.job().problem().n());
+        if kernel.sets.columns != columns {
+            kernel.sets.columns = columns;
+            self_test_sets(kernel).inspect_err(|_| kernel.sets.columns = 0)?;
         }
+        Self::open_tested(kernel, decomposition)
+    }
+
+    /// Prepares the device for a job with at most as many columns as the shader is compiled for.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    fn open_tested(
+        kernel: &'a mut DeviceKernel,
+        decomposition: &'a Decomposition,
+    ) -> Result<Self, Fault> {
         let most_bytes = kernel.backend.most_bytes();
-        let shape = kernel.sets.shape;
+        let SetSettings { shape, columns, .. } = kernel.sets;
         let backend = kernel.backend.sets().ok_or(Fault::Unsuited)?;
-        let counts = SetCounts::open(backend, shape, most_bytes, decomposition)?;
+        let counts = SetCounts::open(backend, columns, shape, most_bytes, decomposition)?;
         Ok(Self { kernel, decomposition, counts })
     }
 
@@ -82,6 +102,17 @@ impl<'a> SetJob<'a> {
 impl<'a> DeviceJob<'a> {
     pub(super) const fn new(work: Work<'a>) -> Self {
         Self(work)
+    }
+
+    /// Opens a job of column sets for the self-test.
+    ///
+    /// # Errors
+    /// As for [`DeviceKernel::open`].
+    pub(super) fn of_self_test(
+        kernel: &'a mut DeviceKernel,
+        decomposition: &'a Decomposition,
+    ) -> Result<Self, Fault> {
+        Ok(Self(Work::Sets(SetJob::open_tested(kernel, decomposition)?)))
     }
 
     /// Returns the shape of a job of prefixes: the kernel's shape, or a smaller one that fits.

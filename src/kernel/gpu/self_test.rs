@@ -2,6 +2,7 @@
 //! fastest CPU kernel.
 
 use super::backend::Shape;
+use super::device_job::DeviceJob;
 use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
 use crate::board::{Piece, Problem, Square};
@@ -56,8 +57,11 @@ pub fn self_test(kernel: &mut DeviceKernel, long: bool) -> Result<(), Fault> {
     cases
         .into_iter()
         .flatten()
-        .try_for_each(|case| check(kernel, &case, Scheme::best(&case.problem)))
+        .try_for_each(|case| check(kernel, &case, Scheme::best(&case.problem), DeviceKernel::open))
 }
+
+/// The most columns of a board in the self-test of column sets.
+pub(super) const MOST_TESTED_COLUMNS: usize = 20;
 
 /// Counts column sets with known answers on the device: all families and rules, boards without
 /// symmetry, and rows that filter the lists.
@@ -70,12 +74,22 @@ pub(super) fn self_test_sets(kernel: &mut DeviceKernel) -> Result<(), Fault> {
         case(13, &[], &[], 60),
         case(11, &[(1, 3), (6, 0)], &[(0, 0), (9, 9), (4, 5)], 20),
         // More rows than are counted by planes.
-        case(20, &[], &[], 4).map(|case| Case { most_units: 2, ..case }),
+        case(MOST_TESTED_COLUMNS, &[], &[], 4).map(|case| Case { most_units: 2, ..case }),
     ];
-    cases.into_iter().flatten().try_for_each(|case| check(kernel, &case, Scheme::ColumnSets))
+    cases.into_iter().flatten().try_for_each(|case| {
+        check(kernel, &case, Scheme::ColumnSets, |kernel, decomposition| {
+            DeviceJob::of_self_test(kernel, decomposition)
+        })
+    })
 }
 
-fn check(kernel: &mut DeviceKernel, case: &Case, scheme: Scheme) -> Result<(), Fault> {
+/// Counts a board on the device, which `open` prepares, and compares it with the CPU.
+fn check(
+    kernel: &mut DeviceKernel,
+    case: &Case,
+    scheme: Scheme,
+    open: for<'a> fn(&'a mut DeviceKernel, &'a Decomposition) -> Result<DeviceJob<'a>, Fault>,
+) -> Result<(), Fault> {
     let n = case.problem.n();
     let job = Job::new(case.problem.clone(), scheme, None, case.unit_prefixes);
     let job = job.map_err(|error| Fault::Refused(error.to_string()))?;
@@ -84,10 +98,10 @@ fn check(kernel: &mut DeviceKernel, case: &Case, scheme: Scheme) -> Result<(), F
     let counted = if case.long_running {
         let one_workgroup = Shape { lanes: 64, chunk: 256, ring: 1 << 14, prefixes: 1 << 14 };
         kernel.with_longest_searches(one_workgroup, |kernel| {
-            kernel.open(&decomposition)?.count(&units, &|| true)
+            open(kernel, &decomposition)?.count(&units, &|| true)
         })
     } else {
-        kernel.open(&decomposition)?.count(&units, &|| true)
+        open(kernel, &decomposition)?.count(&units, &|| true)
     }?;
     let mut reference = KernelKind::fastest(Piece::Queen)
         .build(Piece::Queen)

@@ -15,6 +15,7 @@ const COLUMN_SETS: &str = concat!(
     include_str!("../../../shaders/column_sets/lists.wgsl"),
     include_str!("../../../shaders/column_sets/programs.wgsl"),
     include_str!("../../../shaders/column_sets/planes.wgsl"),
+    include_str!("../../../shaders/column_sets/counts.wgsl"),
     include_str!("../../../shaders/column_sets/steps.wgsl"),
 );
 
@@ -46,7 +47,7 @@ fn variants() -> Vec<(&'static str, &'static str, PipelineConstants)> {
         ("GENERAL", &switch),
         ("LOOK_AHEAD", &switch),
     ]);
-    let column_sets = combinations(&[("LANES", &[32.0, 64.0]), ("MASK_PLANES", &[16.0, 28.0])]);
+    let column_sets = combinations(&[("LANES", &[32.0, 64.0]), ("MASK_PLANES", &[20.0, 28.0])]);
     let mut all = vec![
         (SCHEDULE, "schedule", PipelineConstants::default()),
         (EXPAND, "expand", PipelineConstants::default()),

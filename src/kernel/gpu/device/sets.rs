@@ -21,7 +21,7 @@ const OTHER_BYTES: u32 = 1024;
 /// The shader, and the buffers of the job that is open.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// The shader for boards of so many columns, rounded up.
+    /// The shader for boards of at most so many columns.
     compiled: Option<(u32, wgpu::ComputePipeline)>,
     job: Option<SetBuffers>,
     in_flight: VecDeque<Reading>,
@@ -54,8 +54,8 @@ struct SetBatch {
 }
 
 impl SetBackend for WgpuDevice {
-    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
-        self.with(|inner| inner.open_sets(n, shape, families))
+    fn open_sets(&mut self, columns: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+        self.with(|inner| inner.open_sets(columns, shape, families))
     }
 
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {
@@ -76,13 +76,12 @@ impl SetBackend for WgpuDevice {
 }
 
 impl Inner {
-    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+    fn open_sets(&mut self, columns: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
         self.async_error.clear_out_of_memory();
         // The buffers of the previous job are freed first.
         self.job = None;
         self.in_flight.clear();
         self.sets.forget_job();
-        let columns = n.next_multiple_of(4).max(16);
         if self.sets.compiled.as_ref().is_none_or(|(compiled, _)| *compiled != columns) {
             self.sets.compiled = Some((columns, self.compile_sets(columns)?));
         }

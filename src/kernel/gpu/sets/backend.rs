@@ -77,12 +77,12 @@ pub(in crate::kernel::gpu) fn empty_frames(groups: u32) -> Vec<u32> {
 
 /// A device that counts column sets. It is not used again after a fault.
 pub trait SetBackend {
-    /// Allocates memory for a job of a board of `n` columns with these families, and compiles what it
-    /// needs.
+    /// Allocates memory for a job with these families, and compiles the shader for boards of at most
+    /// `columns` columns, a multiple of four, unless it is.
     ///
     /// # Errors
     /// The device fails, or its memory is too small.
-    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault>;
+    fn open_sets(&mut self, columns: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault>;
 
     /// Loads a batch of sets, with empty slots.
     ///

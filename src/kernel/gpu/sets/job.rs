@@ -90,12 +90,13 @@ struct Running<'a> {
 }
 
 impl SetCounts {
-    /// Prepares the device for a job.
+    /// Prepares the device for a job, with the shader for boards of at most `columns` columns.
     ///
     /// # Errors
     /// The device fails, its memory is too small, or the shader counts no set of the job.
     pub(in crate::kernel::gpu) fn open(
         backend: &mut dyn SetBackend,
+        columns: u32,
         shape: SetShape,
         most_bytes: u64,
         decomposition: &Decomposition,
@@ -114,7 +115,7 @@ impl SetCounts {
             .collect();
         let n = decomposition.job().problem().n() as u32;
         let mut shape = shape.fit(most_bytes)?;
-        while let Err(fault) = backend.open_sets(n, shape, &words) {
+        while let Err(fault) = backend.open_sets(columns, shape, &words) {
             // Other programs may use the device's memory too.
             shape = match fault {
                 Fault::OutOfMemory(_) => shape.halved().ok_or(fault)?,

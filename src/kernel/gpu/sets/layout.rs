@@ -10,6 +10,7 @@ pub(in crate::kernel::gpu) const SHADER: &str = concat!(
     include_str!("../../../../shaders/column_sets/lists.wgsl"),
     include_str!("../../../../shaders/column_sets/programs.wgsl"),
     include_str!("../../../../shaders/column_sets/planes.wgsl"),
+    include_str!("../../../../shaders/column_sets/counts.wgsl"),
     include_str!("../../../../shaders/column_sets/steps.wgsl"),
 );
 

@@ -123,7 +123,7 @@ fn sum_of_marks(states: &[State]) -> u32 {
 }
 
 impl SetBackend for SetMirror {
-    fn open_sets(&mut self, _n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+    fn open_sets(&mut self, _columns: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
         let states = vec![[0; 2]; shape.capacity as usize];
         self.memory = SetMemory { families: families.to_vec(), states, ..SetMemory::default() };
         self.groups = shape.groups;

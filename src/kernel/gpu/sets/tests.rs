@@ -30,7 +30,9 @@ fn count(
     budget: u32,
     ranges: Vec<Range<u64>>,
 ) -> Result<Vec<Parts>, Fault> {
-    let mut counts = SetCounts::open(backend, shape, u64::MAX, decomposition)?;
+    // The mirror counts boards of any size.
+    let columns = 28;
+    let mut counts = SetCounts::open(backend, columns, shape, u64::MAX, decomposition)?;
     let mut tuning = SetTuning::fixed(budget);
     counts.count_ranges(backend, &mut tuning, decomposition, ranges, &|| true)
 }
@@ -192,8 +194,8 @@ impl Damaged {
 }
 
 impl SetBackend for Damaged {
-    fn open_sets(&mut self, n: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
-        self.mirror.open_sets(n, shape, families)
+    fn open_sets(&mut self, columns: u32, shape: SetShape, families: &[u32]) -> Result<(), Fault> {
+        self.mirror.open_sets(columns, shape, families)
     }
     fn load_sets(&mut self, items: &[SetItem]) -> Result<(), Fault> {
         self.mirror.load_sets(items)

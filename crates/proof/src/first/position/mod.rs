@@ -8,6 +8,7 @@
 //! [`dual_bound`] says what a dual bound is, and how it eliminates squares.
 
 mod dual_bound;
+mod line;
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -16,6 +17,7 @@ use super::knapsack::Tables;
 use super::refutation::Weighted;
 pub(super) use dual_bound::Displaced;
 use dual_bound::{DualBound, Slack, direction};
+use line::Line;
 
 /// The numbers of a square's row, column, diagonal and antidiagonal.
 type LinesOf = [u16; 4];
@@ -47,72 +49,6 @@ pub(crate) struct Position {
     tables: RefCell<Tables>,
 }
 
-/// A row, column or diagonal. When a queen is placed on it, all its candidates are eliminated, but
-/// it keeps them and their number so that they can be restored when the queen is removed.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    /// One bit per candidate: on a row by its column, on another line by its row.
-    candidates: [u64; 2],
-    /// The number of candidates, plus [`TAKEN`] if a queen stands on it.
-    count_and_taken: u32,
-}
-
-/// Added to the number of candidates of a line with a queen; greater than any such number.
-const TAKEN: u32 = 1 << 16;
-
-impl Line {
-    /// Returns the number of candidates.
-    const fn count(&self) -> usize {
-        if self.is_taken() { 0 } else { self.count_and_taken as usize }
-    }
-
-    /// Returns whether a queen stands on it.
-    const fn is_taken(&self) -> bool {
-        self.count_and_taken >= TAKEN
-    }
-
-    /// Returns the candidates as one number, a bit each.
-    const fn candidates(&self) -> u128 {
-        if self.is_taken() { 0 } else { self.kept_candidates() }
-    }
-
-    /// Returns the candidates, or those that there were when the queen was placed.
-    const fn kept_candidates(&self) -> u128 {
-        (self.candidates[1] as u128) << 64 | self.candidates[0] as u128
-    }
-
-    /// Returns whether there is a candidate with this bit.
-    const fn has(&self, candidate: usize) -> bool {
-        !self.is_taken() && self.candidates[candidate / 64] >> (candidate % 64) & 1 == 1
-    }
-
-    /// Returns whether a queen can still stand on it.
-    const fn is_usable(&self) -> bool {
-        0 < self.count_and_taken && self.count_and_taken < TAKEN
-    }
-
-    const fn place_queen(&mut self) {
-        self.count_and_taken += TAKEN;
-    }
-
-    const fn remove_queen(&mut self) {
-        self.count_and_taken -= TAKEN;
-    }
-
-    /// Inserts a candidate that there is not.
-    const fn insert(&mut self, candidate: usize) {
-        self.candidates[candidate / 64] |= 1 << (candidate % 64);
-        self.count_and_taken += 1;
-    }
-
-    /// Removes a candidate that there is. Returns whether at most one is left.
-    const fn remove(&mut self, candidate: usize) -> bool {
-        self.candidates[candidate / 64] &= !(1 << (candidate % 64));
-        self.count_and_taken -= 1;
-        self.count_and_taken <= 1
-    }
-}
-
 /// A change on the trail, with its square.
 #[derive(Clone, Copy)]
 enum Change {
@@ -132,7 +68,7 @@ impl Position {
     /// Creates the position with queens on the first rows of the board of size `n`, which do not
     /// attack each other.
     pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
-        let lines_of = (0..n * n).map(|square| lines_of(n, square / n, square % n));
+        let lines_of = (0..n * n).map(|square| lines_at(n, square / n, square % n));
         let mut lines = vec![Line::default(); 6 * n - 2];
         for (row, col) in prefix.iter().enumerate() {
             for line in lines_of.clone().nth(row * n + col).into_iter().flatten() {
@@ -373,28 +309,28 @@ impl Position {
     ) {
         let n = self.n;
         let (row, col) = (square / n, square % n);
-        let [_, column, diagonal, antidiagonal] = lines_of(n, row, col);
+        let [_, column, diagonal, antidiagonal] = lines_at(n, row, col);
         let others = |position: &Self, line: usize, own: usize| {
             bits(position.lines[line].kept_candidates() & !(1 << own))
         };
         for c in others(self, row, col) {
-            let [_, column, diagonal, antidiagonal] = lines_of(n, row, c);
+            let [_, column, diagonal, antidiagonal] = lines_at(n, row, c);
             [column, diagonal, antidiagonal].into_iter().for_each(|line| change(self, line, row));
         }
         for r in others(self, column, row) {
-            let [_, _, diagonal, antidiagonal] = lines_of(n, r, col);
+            let [_, _, diagonal, antidiagonal] = lines_at(n, r, col);
             change(self, r, col);
             [diagonal, antidiagonal].into_iter().for_each(|line| change(self, line, r));
         }
         for r in others(self, diagonal, row) {
             let c = col + r - row;
-            let [_, column, _, antidiagonal] = lines_of(n, r, c);
+            let [_, column, _, antidiagonal] = lines_at(n, r, c);
             change(self, r, c);
             [column, antidiagonal].into_iter().for_each(|line| change(self, line, r));
         }
         for r in others(self, antidiagonal, row) {
             let c = col + row - r;
-            let [_, column, diagonal, _] = lines_of(n, r, c);
+            let [_, column, diagonal, _] = lines_at(n, r, c);
             change(self, r, c);
             [column, diagonal].into_iter().for_each(|line| change(self, line, r));
         }
@@ -517,7 +453,7 @@ impl Position {
 }
 
 /// Returns the numbers of the row, column, diagonal and antidiagonal of a square.
-const fn lines_of(n: usize, row: usize, col: usize) -> [usize; 4] {
+const fn lines_at(n: usize, row: usize, col: usize) -> [usize; 4] {
     [row, n + col, 2 * n + (col + n - 1 - row), 4 * n - 1 + (row + col)]
 }
 
