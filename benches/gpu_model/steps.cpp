@@ -27,6 +27,7 @@ struct Below { u32 free, right, left, x, y, rule; };
 // A workgroup has two warps. What both do is counted twice.
 constexpr int WARPS = 2, LANES = 32 * WARPS, WARP = 32, OUTER = 8, AT_ONCE = 64 * WARP;
 constexpr int MOST_PAIRS = 95, MOST_WITH_UPPER = 111, UPPER_ROOM = 768;
+constexpr u32 MOST_SINGLES = 2048, MOST_DOUBLES = 2048, MOST_LONGS = 1024;
 constexpr int LIST_TURNS = 128;
 static u32 n, family[100];
 static bool check;
@@ -278,7 +279,8 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
         Program program = make_program(outer, first_row, free, right, left, ranks);
         u32 pairs = program.pairs[0].size() + program.pairs[1].size();
         bool has_upper = pairs + program.upper_pairs.size() <= MOST_WITH_UPPER;
-        bool fits = pairs <= MOST_PAIRS || has_upper;
+        bool fits = (pairs <= MOST_PAIRS || has_upper) && program.singles <= MOST_SINGLES &&
+                    program.doubles <= MOST_DOUBLES && program.longs <= MOST_LONGS;
         if (!fits && part) return false;
         if (!fits || program.completions.empty()) {
             add(fits ? "empty programs" : "programs that do not fit", 1);

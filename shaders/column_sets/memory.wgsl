@@ -29,7 +29,7 @@ const SQUARES_OF_ROW_0: u32 = 16u;
 const PAIRS: u32 = 32u;
 // Before the pairs are there, their memory has states, then the planes of their masks (one for each
 // column of the board), and the squares of the outer rows. What is overwritten is read before.
-// `MASK_PLANES` is a multiple of four, at least the number of columns.
+// `MASK_PLANES` is 20, 24 or 28, at least the number of columns.
 override MASK_PLANES: u32 = 28u;
 const AT_ONCE: u32 = 64u;
 const STATES: u32 = 56u;

@@ -156,10 +156,8 @@ fn transpose() {
             put_two(10u, turn, exchange_within(f));
             put_two(12u, turn, exchange_within(g));
             put_two(14u, turn, exchange_within(h));
-            if (MASK_PLANES > 16u) {
-                put_two(16u, turn, exchange_within(i));
-                put_two(18u, turn, exchange_within(j));
-            }
+            put_two(16u, turn, exchange_within(i));
+            put_two(18u, turn, exchange_within(j));
             if (MASK_PLANES > 20u) {
                 put_two(20u, turn, exchange_within(k));
                 put_two(22u, turn, exchange_within(l));

@@ -148,8 +148,8 @@ impl<'a, S: UnitSource> DeviceThread<'a, S> {
     }
 
     /// Recounts the device's first whole unit of a job on the CPU, unless that would take
-    /// unreasonably long: the self-test exercises neither the memory nor the shader variant of this
-    /// job.
+    /// unreasonably long: the self-test does not exercise the memory of this job nor, for prefixes,
+    /// its variant of the shader.
     ///
     /// # Errors
     /// The two counts differ, or the CPU cannot count the unit.

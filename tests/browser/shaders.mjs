@@ -15,6 +15,7 @@ const variants = [
   // Not those with 128 planes, which need more workgroup memory than SwiftShader has.
   { code: columnSets, entryPoint: "count_sets", constants: { LANES: 64, PLANES: 120, MASK_PLANES: 28 } },
   { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120, MASK_PLANES: 28 } },
+  { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120, MASK_PLANES: 24 } },
   { code: columnSets, entryPoint: "count_sets", constants: { LANES: 32, PLANES: 120, MASK_PLANES: 20 } },
 ];
 for (const DEPTH of [4, 11, 16])

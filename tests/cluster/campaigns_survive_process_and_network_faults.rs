@@ -376,7 +376,7 @@ async fn a_count_by_many_workers_equals_the_count_by_one() {
 fn a_second_stop_signal_ends_a_worker_at_once() {
     let scratch = Scratch::new("twice");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    printed(&["submit", "count", "19", "--data", coordinator.data()]);
+    printed(&["submit", "count", "18", "--data", coordinator.data()]);
     let join = coordinator.address.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1", "--drain-timeout", "1h"];
     let mut worker = worker(&scratch.path("w"), &join, &arguments);

@@ -423,8 +423,8 @@ fn a_liar_is_detected_and_quarantined() {
     let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0]);
     let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
     for (name, answer) in [("refuter", refutation), ("completer", attacked)] {
-        // An answer has no verdict if its task is no longer wanted, as when the search has just begun
-        // again. So there is a lie for each task.
+        // An answer has no verdict if its task is no longer wanted, as when the search has just
+        // begun again. So there is a lie for each task.
         let (mut number, mut lies) = (0, Vec::new());
         eventually("verdict", || {
             number += 1;
@@ -454,7 +454,7 @@ fn a_liar_is_detected_and_quarantined() {
     let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
     assert_eq!(status["proofs"][0]["state"], "finished");
     printed(&["release", "refuter", "--data", coordinator.data()]);
-    assert_eq!(call("refuter", 4, &[], vec![]).quarantined, "");
+    assert_eq!(call("refuter", u64::MAX, &[], vec![]).quarantined, "");
 }
 
 /// A plausible lie: a search refutes the prefix. It is the truth about most prefixes, so the search

@@ -83,7 +83,7 @@ fn every_set_of_n_12_and_13_agrees_with_the_cpu_in_both_images() {
 #[test]
 fn sampled_sets_of_n_18_to_24_agree_with_the_cpu() {
     for mut kernel in kernels() {
-        // Software drivers take a minute for a whole set of n = 24.
+        // Software drivers take a minute for a set of the empty board of size 24.
         let queen = Some(Square::new(2, 7));
         let boards = [
             (18, None, 12),

@@ -1,6 +1,7 @@
 // The leaf kernel of column sets in CUDA: counts the pairs of states and completions of the outer
 // eight rows that do not meet, by bit planes. It is the part of shaders/column_sets/planes.wgsl and
-// counts.wgsl that takes most of the time in a good implementation, in several shapes, over stored lists.
+// counts.wgsl that takes most of the time in a good implementation, in several shapes, over stored
+// lists.
 //
 //   leaf FILE    (written by `steps dump=FILE`; without FILE, `calls.bin` beside the program)
 //

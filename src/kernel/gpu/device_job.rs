@@ -6,7 +6,6 @@ use super::backend::Shape;
 use super::device_kernel::{DeviceKernel, PrefixJob};
 use super::fault::Fault;
 use super::self_test::{MOST_TESTED_COLUMNS, self_test_sets};
-use super::sets::layout::MOST_COLUMNS;
 use super::sets::{SetCounts, SetShape, SetTuning};
 use crate::decomposition::Decomposition;
 use crate::tally::{Parts, Tally};
@@ -27,8 +26,8 @@ pub(super) enum Work<'a> {
 pub(super) struct SetSettings {
     pub(super) shape: SetShape,
     pub(super) tuning: SetTuning,
-    /// The columns that the shader is compiled for, with which the device has passed the self-test of
-    /// column sets; at first 0.
+    /// The number of columns that the shader is compiled for; 0 if the device has not passed the
+    /// self-test with it, except during the test.
     columns: u32,
 }
 
@@ -40,10 +39,10 @@ impl SetSettings {
     }
 }
 
-/// Returns the columns that the shader is compiled for, so that it counts boards of size `n`, unless
-/// they are too large for it, and those of the self-test. Fewer columns take less time.
+/// Returns the number of columns to compile the shader for, so that it counts boards of size `n` and
+/// those of the self-test. Fewer columns take less time.
 fn columns_of_shader(n: usize) -> u32 {
-    n.clamp(MOST_TESTED_COLUMNS, MOST_COLUMNS).next_multiple_of(4) as u32
+    n.max(MOST_TESTED_COLUMNS).next_multiple_of(4) as u32
 }
 
 /// A job of column sets opened on a device.
@@ -55,8 +54,8 @@ pub(super) struct SetJob<'a> {
 }
 
 impl<'a> SetJob<'a> {
-    /// Prepares the device for a job, after a test with known answers if the shader is to be compiled
-    /// for it.
+    /// Prepares the device for a job, after a test with known answers if the shader is not compiled
+    /// for its columns.
     ///
     /// # Errors
     /// The device fails, its memory is too small, or the shader counts no set of the job.
@@ -64,6 +63,9 @@ impl<'a> SetJob<'a> {
         kernel: &'a mut DeviceKernel,
         decomposition: &'a Decomposition,
     ) -> Result<Self, Fault> {
+        if !SetCounts::suits(decomposition) {
+            return Err(Fault::Unsuited);
+        }
         let columns = columns_of_shader(decomposition.job().problem().n());
         if kernel.sets.columns != columns {
             kernel.sets.columns = columns;

@@ -47,7 +47,7 @@ fn variants() -> Vec<(&'static str, &'static str, PipelineConstants)> {
         ("GENERAL", &switch),
         ("LOOK_AHEAD", &switch),
     ]);
-    let column_sets = combinations(&[("LANES", &[32.0, 64.0]), ("MASK_PLANES", &[20.0, 28.0])]);
+    let column_sets = combinations(&[("LANES", &[32.0, 64.0]), ("MASK_PLANES", &[20.0, 24.0, 28.0])]);
     let mut all = vec![
         (SCHEDULE, "schedule", PipelineConstants::default()),
         (EXPAND, "expand", PipelineConstants::default()),
@@ -62,7 +62,7 @@ fn each_variant(
     translate: impl Fn(&naga::Module, &naga::valid::ModuleInfo, &'static str) -> Result<String, String>,
 ) {
     let variants = variants();
-    assert_eq!(variants.len(), 2 + 16 * 8 + 4);
+    assert_eq!(variants.len(), 2 + 16 * 8 + 6);
     for (source, entry_point, constants) in variants {
         let module = naga::front::wgsl::parse_str(source).expect("WGSL");
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());

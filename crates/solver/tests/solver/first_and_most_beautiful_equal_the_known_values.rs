@@ -9,7 +9,7 @@ use nqueens_proof::board::{Piece, is_solution};
 use nqueens_solver::Unobserved;
 use nqueens_solver::beautiful::fingerprint;
 use nqueens_solver::ilp::most_beautiful;
-use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, lexicographic_first};
+use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, lexicographic_first};
 use nqueens_solver::{Answer, Verdict};
 
 use crate::support::solutions;
@@ -32,13 +32,13 @@ fn known_fingerprint(n: usize) -> Vec<u64> {
     numbers(line.rsplit(',').next().expect("a field"))
 }
 
-fn found(n: usize, method: FirstMethod, solver: &dyn Solver) -> Answer<Vec<usize>> {
-    lexicographic_first(n, method, solver, &mut Unobserved).expect("the board is small enough")
+fn found(n: usize, method: FirstMethod) -> Answer<Vec<usize>> {
+    lexicographic_first(n, method, BEST_SOLVER, &mut Unobserved).expect("the board is small enough")
 }
 
 fn assert_known(method: FirstMethod, sizes: impl IntoIterator<Item = usize>) {
     for n in sizes {
-        let answer = found(n, method, BEST_SOLVER);
+        let answer = found(n, method);
         assert_eq!(answer.found, known_first(n), "{method}, n = {n}");
         assert_eq!(answer.verdict, Verdict::Proven, "{method}, n = {n}");
     }
@@ -53,16 +53,9 @@ fn every_method_finds_the_first_solution_of_the_oracle() {
         assert!(expected.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
         assert_eq!(expected.is_none(), n == 2 || n == 3);
         for method in FirstMethod::ALL {
-            for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
-                let answer = found(n, method, solver);
-                assert_eq!(answer.found, expected, "{method} with {}, n = {n}", solver.name());
-                assert_eq!(
-                    answer.verdict,
-                    Verdict::Proven,
-                    "{method} with {}, n = {n}",
-                    solver.name()
-                );
-            }
+            let answer = found(n, method);
+            assert_eq!(answer.found, expected, "{method}, n = {n}");
+            assert_eq!(answer.verdict, Verdict::Proven, "{method}, n = {n}");
         }
     }
 }
@@ -113,11 +106,9 @@ fn boards_that_are_too_large_for_a_method_are_refused() {
 fn the_smallest_fingerprint_equals_that_of_the_oracle() {
     for n in 0..=8 {
         let expected = solutions(n).iter().map(|columns| fingerprint(columns)).min();
-        for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
-            let answer = most_beautiful(n, solver, &mut Unobserved);
-            assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
-            assert_eq!(answer.found.as_deref().map(fingerprint), expected, "n = {n}");
-        }
+        let answer = most_beautiful(n, BEST_SOLVER, &mut Unobserved);
+        assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
+        assert_eq!(answer.found.as_deref().map(fingerprint), expected, "n = {n}");
     }
 }
 

@@ -77,8 +77,8 @@ pub(in crate::kernel::gpu) fn empty_frames(groups: u32) -> Vec<u32> {
 
 /// A device that counts column sets. It is not used again after a fault.
 pub trait SetBackend {
-    /// Allocates memory for a job with these families, and compiles the shader for boards of at most
-    /// `columns` columns, a multiple of four, unless it is.
+    /// Allocates memory for a job with these families. Compiles the shader for boards of at most
+    /// `columns` columns, 20, 24 or 28, unless it is compiled for this number already.
     ///
     /// # Errors
     /// The device fails, or its memory is too small.

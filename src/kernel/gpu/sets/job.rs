@@ -90,6 +90,11 @@ struct Running<'a> {
 }
 
 impl SetCounts {
+    /// Returns whether the shader counts any set of a job.
+    pub(in crate::kernel::gpu) fn suits(decomposition: &Decomposition) -> bool {
+        decomposition.set_families().iter().any(families::suits)
+    }
+
     /// Prepares the device for a job, with the shader for boards of at most `columns` columns.
     ///
     /// # Errors
@@ -101,10 +106,11 @@ impl SetCounts {
         most_bytes: u64,
         decomposition: &Decomposition,
     ) -> Result<Self, Fault> {
-        let families = decomposition.set_families();
-        if !families.iter().any(families::suits) {
+        let n = decomposition.job().problem().n() as u32;
+        if !Self::suits(decomposition) || n > columns {
             return Err(Fault::Unsuited);
         }
+        let families = decomposition.set_families();
         let words: Vec<u32> = families
             .iter()
             .flat_map(
@@ -113,7 +119,6 @@ impl SetCounts {
                 },
             )
             .collect();
-        let n = decomposition.job().problem().n() as u32;
         let mut shape = shape.fit(most_bytes)?;
         while let Err(fault) = backend.open_sets(columns, shape, &words) {
             // Other programs may use the device's memory too.

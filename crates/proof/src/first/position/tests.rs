@@ -1,7 +1,7 @@
 use super::*;
 
-/// The lines of a square.
-fn lines_of(n: usize, square: usize) -> [usize; 4] {
+/// Returns the lines of a square.
+fn lines_through(n: usize, square: usize) -> [usize; 4] {
     let (row, col) = (square / n, square % n);
     [row, n + col, 2 * n + col + n - 1 - row, 4 * n - 1 + row + col]
 }
@@ -9,11 +9,12 @@ fn lines_of(n: usize, square: usize) -> [usize; 4] {
 /// Compares a position with the squares of its queens and those that were eliminated.
 fn assert_equals(position: &Position, queens: &[usize], eliminated: &[usize]) {
     let n = position.n();
-    let is_taken = |line: usize| queens.iter().any(|&queen| lines_of(n, queen).contains(&line));
+    let is_taken =
+        |line: usize| queens.iter().any(|&queen| lines_through(n, queen).contains(&line));
     let taken: Vec<bool> = (0..6 * n - 2).map(is_taken).collect();
     let mut candidates = vec![Vec::new(); 6 * n - 2];
     for square in 0..n * n {
-        let of = lines_of(n, square);
+        let of = lines_through(n, square);
         let is_candidate = of.iter().all(|&line| !taken[line]) && !eliminated.contains(&square);
         assert_eq!(position.is_candidate(square), is_candidate, "n = {n}, square {square}");
         if is_candidate {
