@@ -64,8 +64,8 @@ pub fn self_test(kernel: &mut DeviceKernel, long: bool) -> Result<(), Fault> {
 pub(super) const MOST_TESTED_COLUMNS: usize = 20;
 
 /// Counts column sets with known answers on the device: all families and rules, boards without
-/// symmetry, and rows that filter the lists. The kernel has set the number of columns that the shader
-/// is compiled for, at least [`MOST_TESTED_COLUMNS`].
+/// symmetry, and rows that filter the lists. The number of columns that the shader is compiled for
+/// must be set in the kernel, to at least [`MOST_TESTED_COLUMNS`].
 ///
 /// # Errors
 /// The device fails, or a count differs from that of the CPU.
