@@ -30,8 +30,7 @@ fn count(
     budget: u32,
     ranges: Vec<Range<u64>>,
 ) -> Result<Vec<Parts>, Fault> {
-    // The mirror counts boards of any size.
-    let columns = 28;
+    let columns = layout::MOST_COLUMNS as u32;
     let mut counts = SetCounts::open(backend, columns, shape, u64::MAX, decomposition)?;
     let mut tuning = SetTuning::fixed(budget);
     counts.count_ranges(backend, &mut tuning, decomposition, ranges, &|| true)
