@@ -198,6 +198,11 @@ impl Provers {
         }
     }
 
+    /// Returns whether there are answers that the coordinator has not received.
+    pub(super) fn has_answers(&self) -> bool {
+        !self.shared.state().answers.is_empty()
+    }
+
     /// Removes answers that the coordinator has received.
     pub(super) fn remove_submitted(&self, tasks: impl IntoIterator<Item = u64>) {
         let mut state = self.shared.state();

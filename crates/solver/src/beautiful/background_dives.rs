@@ -1,9 +1,8 @@
-//! The dives of a trial on threads of their own, while others search.
+//! The dives of a trial after the first one, on threads of their own, while others search.
 //!
 //! There are as many dives in each pass, with as many nodes, as on a single thread, which alternates
-//! them with the searches. The first one mostly finds better solutions than the others, so no other
-//! solution counts before it has ended. When a dive is exhausted, the other dives of its pass are abandoned, and the
-//! next one waits for the next pass of the searches.
+//! them with the searches. When a dive is exhausted, the other dives of its pass are abandoned, and
+//! the next one waits for the next pass of the searches.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -69,7 +68,7 @@ struct State {
     /// The pass of the next dive, from 1, and the number of dives left in it.
     pass: usize,
     left: usize,
-    /// The number of dives that were started; they are numbered from 0.
+    /// The number of dives that were started, with the first one; they are numbered from 0.
     started: u32,
     /// Set if the next dive waits for the next pass of the searches.
     exhausted: bool,
@@ -77,28 +76,34 @@ struct State {
     was_exhausted: bool,
     /// The dives in progress.
     running: Vec<u32>,
-    /// The solution of the dive with the lowest number.
-    found: Option<(u32, Vec<usize>)>,
+    /// The first solution found.
+    found: Option<Vec<usize>>,
     failed: Option<Unproven>,
     learned: Vec<Learned>,
 }
 
-impl State {
-    fn first_has_ended(&self) -> bool {
-        self.started > 0 && !self.running.contains(&0)
-    }
-}
-
 impl BackgroundDives {
-    /// Creates the dives below `level` of a trial with `passes` passes. Half of the `threads` are to
-    /// [run](Self::run) them.
-    pub(super) fn new(level: usize, wide: bool, passes: usize, threads: usize) -> Self {
+    /// Creates the dives below `level` of a trial with `passes` passes after its first dive, which
+    /// may have been exhausted. Half of the `threads` are to [run](Self::run) them.
+    pub(super) fn new(
+        level: usize,
+        (wide, is_exhausted): (bool, bool),
+        passes: usize,
+        threads: usize,
+    ) -> Self {
         Self {
             level,
             wide,
             passes,
             threads,
-            state: Mutex::new(State { pass: 1, left: dives_in_pass(wide), ..State::default() }),
+            state: Mutex::new(State {
+                pass: 1,
+                left: dives_in_pass(1, wide, is_exhausted),
+                started: 1,
+                exhausted: is_exhausted,
+                was_exhausted: is_exhausted,
+                ..State::default()
+            }),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
             first_wanted: AtomicU32::new(0),
@@ -126,8 +131,6 @@ impl BackgroundDives {
             number.store(dive, Ordering::Relaxed);
             engine.dives = dive;
             let outcome = engine.dive(self.level, nodes);
-            engine.bounds = start.bounds.clone();
-            engine.log = start.log.clone();
             self.record(dive, outcome);
         }
         lock(&self.state).learned.push(start.learned(engine));
@@ -142,7 +145,7 @@ impl BackgroundDives {
             }
             if state.left == 0 && state.pass < self.passes && !state.exhausted {
                 state.pass += 1;
-                state.left = dives_in_pass(self.wide && !state.was_exhausted);
+                state.left = dives_in_pass(state.pass, self.wide, state.was_exhausted);
             }
             if state.left > 0 && !self.search.is_over() {
                 let number = state.started;
@@ -162,9 +165,7 @@ impl BackgroundDives {
         self.set_search_threads(&state);
         match outcome {
             Ok(DiveOutcome::Found(columns)) => {
-                if state.found.as_ref().is_none_or(|&(first, _)| dive < first) {
-                    state.found = Some((dive, columns));
-                }
+                state.found.get_or_insert(columns);
             }
             Ok(DiveOutcome::Exhausted) if dive >= self.first_wanted.load(Ordering::Relaxed) => {
                 (state.exhausted, state.was_exhausted, state.left) = (true, true, 0);
@@ -173,8 +174,7 @@ impl BackgroundDives {
             Ok(DiveOutcome::Exhausted | DiveOutcome::Open) | Err(Unproven::Stopped) => {}
             Err(error) => state.failed = Some(error),
         }
-        let found = state.found.is_some() && state.first_has_ended();
-        if found || state.failed.is_some() {
+        if state.found.is_some() || state.failed.is_some() {
             self.search.is_over.store(true, Ordering::Relaxed);
         }
         self.changed.notify_all();
@@ -191,25 +191,28 @@ impl BackgroundDives {
         self.changed.notify_all();
     }
 
-    /// Waits for the first dive. Returns the solution of a dive, if there is one.
-    pub(super) fn finish_first(
-        &self,
-        report: &mut dyn FnMut() -> Result<(), Unproven>,
-    ) -> Result<Option<Vec<usize>>, Unproven> {
-        self.wait_until(State::first_has_ended, report)
-    }
-
     /// Waits for all dives of the trial. Returns the solution of one, if there is one.
     pub(super) fn finish_all(
         &self,
         report: &mut dyn FnMut() -> Result<(), Unproven>,
     ) -> Result<Option<Vec<usize>>, Unproven> {
         let is_over = |state: &State| {
-            state.first_has_ended() && state.found.is_some()
+            state.found.is_some()
+                || state.failed.is_some()
                 || state.running.is_empty()
                     && (state.exhausted || state.left == 0 && state.pass >= self.passes)
         };
-        self.wait_until(is_over, report)
+        let mut state = lock(&self.state);
+        while !is_over(&state) {
+            let waited = self.changed.wait_timeout(state, MAX_REPORT_INTERVAL);
+            drop(waited.unwrap_or_else(PoisonError::into_inner).0);
+            if let Err(error) = report() {
+                // A dive that ends the trial stops the reports, too.
+                return self.found()?.map(Some).ok_or(error);
+            }
+            state = lock(&self.state);
+        }
+        Self::outcome(&mut state)
     }
 
     /// Returns the solution of the dive that has stopped the searches, or `None` if none has.
@@ -226,33 +229,13 @@ impl BackgroundDives {
     fn outcome(state: &mut State) -> Result<Option<Vec<usize>>, Unproven> {
         match state.failed.take() {
             Some(error) => Err(error),
-            None => Ok(state.found.take().map(|found| found.1)),
+            None => Ok(state.found.take()),
         }
     }
 
     /// Returns the knowledge of the copies, when all threads have ended.
     pub(super) fn into_learned(self) -> Vec<Learned> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).learned
-    }
-
-    /// Waits until `is_over` or a dive has failed, and returns the solution of a dive, if there is
-    /// one.
-    fn wait_until(
-        &self,
-        is_over: impl Fn(&State) -> bool,
-        report: &mut dyn FnMut() -> Result<(), Unproven>,
-    ) -> Result<Option<Vec<usize>>, Unproven> {
-        let mut state = lock(&self.state);
-        while !is_over(&state) && state.failed.is_none() {
-            let waited = self.changed.wait_timeout(state, MAX_REPORT_INTERVAL);
-            drop(waited.unwrap_or_else(PoisonError::into_inner).0);
-            if let Err(error) = report() {
-                // A dive that ends the trial stops the reports, too.
-                return self.found()?.map(Some).ok_or(error);
-            }
-            state = lock(&self.state);
-        }
-        Self::outcome(&mut state)
     }
 }
 

@@ -26,11 +26,11 @@ pub(super) const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Start<'a> {
     orbits: &'a Orbits,
     query: Query,
-    pub(super) bounds: Bounds,
+    bounds: Bounds,
     orbit_lp: OrbitLp<'a>,
     cliques: Vec<Vec<usize>>,
     witnesses: LpWitnesses,
-    pub(super) log: ProofLog,
+    log: ProofLog,
     weights: Vec<f32>,
     cost: u64,
     quick: u64,

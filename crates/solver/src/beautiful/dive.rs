@@ -1,8 +1,10 @@
 //! Dives: attempts to find a better incumbent by assuming the LP's targets for many levels at once.
 //! A dive proves nothing.
 
+use super::bounds::Bounds;
 use super::engine::{Engine, TrialOutcome};
 use super::params;
+use super::proof_log::Mark;
 use crate::verdict::Unproven;
 
 /// The outcome of a dive.
@@ -15,31 +17,34 @@ pub(super) enum DiveOutcome {
     Open,
 }
 
-/// A request of a dive: few queens on `block` levels below `level`, and `extra` more on the first.
-#[derive(Clone, Copy, Debug)]
+/// A request of a dive: few queens on a block of levels below `level`, and `extra` more on the
+/// first.
+#[derive(Debug)]
 struct Request {
     level: usize,
-    block: usize,
     extra: u32,
+    /// The bounds before the request.
+    before: Bounds,
+    /// The blocks to try, where the last one is tried first. Each is a prefix of the next.
+    blocks: Vec<Block>,
 }
 
-impl Request {
-    /// Returns the next request to try when this one is infeasible, or `None` if no request is
-    /// left.
-    fn weaker(self, step: u32) -> Option<Self> {
-        if self.block > 1 {
-            Some(Self { block: self.block / 2, ..self })
-        } else if self.extra < params::MAX_EXTRA_QUEENS {
-            Some(Self { extra: self.extra + step, ..self })
-        } else {
-            None
-        }
-    }
+/// The first levels with squares left below the level of a request, with the LP's targets.
+#[derive(Debug)]
+struct Block {
+    /// The number of levels.
+    levels: usize,
+    /// The last of them.
+    last: usize,
+    /// The bounds with the targets.
+    bounds: Bounds,
 }
 
-/// Returns the number of dives in a pass of a trial.
-pub(super) const fn dives_in_pass(wide: bool) -> usize {
-    if wide { params::WIDE_DIVES } else { 1 }
+/// Returns the number of dives in a pass, from 1, of a trial that began with a `wide` board,
+/// without the first dive of the trial. Once a dive was exhausted, there are fewer.
+pub(super) const fn dives_in_pass(pass: usize, wide: bool, was_exhausted: bool) -> usize {
+    let dives = if wide && !was_exhausted { params::WIDE_DIVES } else { 1 };
+    if pass == 1 { dives - 1 } else { dives }
 }
 
 /// Returns the nodes of each dive in a pass, from 1, of a trial that began with a `wide` board.
@@ -57,48 +62,63 @@ impl Engine<'_> {
     /// Searches for a solution with as few queens as possible on the levels below `level`. The LP's
     /// targets are assumed block of levels by block, and the rest is searched for `nodes` nodes. If
     /// a request is refuted, a weaker one replaces it; if it stays open, further levels are
-    /// requested. When no weaker request is left, the dive backtracks to the request before.
+    /// requested. When no weaker request is left, the dive backtracks to the request before. The
+    /// bounds and the log are restored afterwards.
     pub(super) fn dive(&mut self, level: usize, nodes: u64) -> Result<DiveOutcome, Unproven> {
+        let before = (self.bounds.clone(), self.log.mark());
+        let outcome = self.dive_below(level, nodes, before.1);
+        self.bounds = before.0;
+        self.log.roll_back(before.1);
+        outcome
+    }
+
+    /// Dives without restoring the bounds and the log, whose end is `mark`.
+    fn dive_below(
+        &mut self,
+        level: usize,
+        nodes: u64,
+        mark: Mark,
+    ) -> Result<DiveOutcome, Unproven> {
         let mut spent = 0;
         self.dives += 1;
         let mut requests = Vec::new();
-        let mut next = Request { level, block: params::FIRST_BLOCK_LEVELS, extra: 0 };
+        let mut next = Some((level, params::FIRST_BLOCK_LEVELS));
         loop {
             self.report()?;
             if spent > nodes {
                 return Ok(DiveOutcome::Open);
             }
             let effort_before = self.effort();
-            let before = (self.bounds.clone(), self.log.mark());
-            let Some((last, possible)) = self.assume(next)? else { return Ok(DiveOutcome::Open) };
-            let settled = if possible && !self.reduce()? {
-                self.settle(self.node_limit(nodes))?
-            } else {
-                TrialOutcome::Refuted
-            };
-            spent += 1 + self.effort() - effort_before;
-            match settled {
-                TrialOutcome::Found(columns) => return Ok(DiveOutcome::Found(columns)),
-                TrialOutcome::Open => {
-                    requests.push((next, before));
-                    next = Request { level: last, block: 2 * next.block, extra: 0 };
-                }
-                TrialOutcome::Refuted => {
-                    (self.bounds, _) = before;
-                    self.log.roll_back(before.1);
-                    next = loop {
-                        if let Some(weaker) = next.weaker(self.step(last)) {
-                            break weaker;
-                        }
-                        let Some((request, before)) = requests.pop() else {
-                            return Ok(DiveOutcome::Exhausted);
-                        };
-                        next = request;
-                        self.bounds = before.0;
-                        self.log.roll_back(before.1);
-                    };
-                }
+            if let Some((level, block)) = next.take() {
+                let before = self.bounds.clone();
+                let Some(blocks) = self.assume(level, block, 0)? else {
+                    return Ok(DiveOutcome::Open);
+                };
+                requests.push(Request { level, extra: 0, before, blocks });
             }
+            let Some(request) = requests.last_mut() else { return Ok(DiveOutcome::Exhausted) };
+            if let Some(Block { levels, last, bounds }) = request.blocks.pop() {
+                self.bounds = bounds;
+                let settled = if self.reduce()? {
+                    TrialOutcome::Refuted
+                } else {
+                    self.settle(self.node_limit(nodes))?
+                };
+                match settled {
+                    TrialOutcome::Found(columns) => return Ok(DiveOutcome::Found(columns)),
+                    TrialOutcome::Open => next = Some((last, 2 * levels)),
+                    TrialOutcome::Refuted => {}
+                }
+            } else if request.extra < params::MAX_EXTRA_QUEENS {
+                request.extra += self.step(request.level);
+                self.bounds.clone_from(&request.before);
+                request.blocks = self.assume(request.level, 1, request.extra)?.unwrap_or_default();
+            } else {
+                requests.pop();
+            }
+            // Nothing that the log has of a request is needed after it.
+            self.log.roll_back(mark);
+            spent += 1 + self.effort() - effort_before;
         }
     }
 
@@ -118,12 +138,18 @@ impl Engine<'_> {
     }
 
     /// Assumes the LP's minimum of queens, plus `extra` on the first, on the next `block` levels
-    /// below `level` that have squares left. Returns the last of these levels and whether the LP
-    /// allows the assumption, or `None` if there is no such level.
-    fn assume(&mut self, request: Request) -> Result<Option<(usize, bool)>, Unproven> {
-        let Request { level, block, extra } = request;
-        let mut last = None;
+    /// below `level` that have squares left, one after the other. Returns the first one, the first
+    /// two, four and so on, and all of them, as far as the LP allows, or `None` if there is no such
+    /// level.
+    fn assume(
+        &mut self,
+        level: usize,
+        block: usize,
+        extra: u32,
+    ) -> Result<Option<Vec<Block>>, Unproven> {
+        let mut blocks = Vec::new();
         let mut levels = 0;
+        let mut last = level;
         for below in level + 1..self.orbits.levels.len() {
             if levels == block {
                 break;
@@ -131,16 +157,19 @@ impl Engine<'_> {
             if self.bounds.remaining_on(&self.orbits.levels[below]).next().is_none() {
                 continue;
             }
+            if levels.is_power_of_two() {
+                blocks.push(Block { levels, last, bounds: self.bounds.clone() });
+            }
             let (target, multipliers) = self.bound(below, u32::MAX)?;
             if self.orbit_lp.prove(&multipliers).refutes() {
-                return Ok(Some((below, false)));
+                return Ok(Some(blocks));
             }
             // The first dive requests the LP's targets; later dives request more on random levels.
             let chance = self.dives > 1 && self.rng.u32(..params::EXTRA_QUEEN_ODDS) == 0;
             let target = target + if levels == 0 { extra } else { 0 };
             let target = if chance { target + self.step(below) } else { target };
             if self.bounds.range(below).is_some_and(|range| range.1 < target) {
-                return Ok(Some((below, false)));
+                return Ok(Some(blocks));
             }
             if target == 0 {
                 self.close(below);
@@ -148,8 +177,12 @@ impl Engine<'_> {
                 self.bounds.set_range(below, Some((target, target)));
             }
             levels += 1;
-            last = Some((below, true));
+            last = below;
         }
-        Ok(last)
+        if levels == 0 {
+            return Ok(None);
+        }
+        blocks.push(Block { levels, last, bounds: self.bounds.clone() });
+        Ok(Some(blocks))
     }
 }

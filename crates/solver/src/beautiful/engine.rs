@@ -8,16 +8,12 @@
 //! finds a solution or refutes that there is one. Assuming many levels at once pays off: a solution
 //! found in this way is good far below the current level. After each level with queens the board is
 //! reduced to a fixed point ([`crate::beautiful::presolve`]).
-//!
-//! With several threads, half of them dive while the others search. One thread alternates.
 
 use std::sync::Arc;
-use std::thread;
 
-use super::background_dives::{BackgroundDives, SearchControl, StopDives};
+use super::background_dives::SearchControl;
 use super::bounds::Bounds;
 use super::csp::Csp;
-use super::dive::{DiveOutcome, dive_nodes, dives_in_pass, pass_nodes};
 use super::exact::{CheckpointSink, Position, Query, Stage};
 use super::lp_search::NodeLimits;
 use super::lp_witnesses::LpWitnesses;
@@ -63,6 +59,9 @@ pub(super) struct Engine<'a> {
     pub(super) cost: u64,
     /// LPs solved by board LPs and by orbit LPs that were replaced.
     pub(super) lps_solved: u64,
+    /// LPs solved by board LPs.
+    #[cfg(test)]
+    pub(super) board_lps_solved: u64,
     position: Position,
     /// [`params::QUICK_NODES`] and [`params::WIDE_SQUARES`], except in tests.
     pub(super) quick: u64,
@@ -142,6 +141,8 @@ impl<'a> Engine<'a> {
             counts: Vec::new(),
             cost: 0,
             lps_solved: 0,
+            #[cfg(test)]
+            board_lps_solved: 0,
             position: Position::default(),
             quick: params::QUICK_NODES,
             wide: params::WIDE_SQUARES,
@@ -396,101 +397,6 @@ impl<'a> Engine<'a> {
         for &orbit in &self.orbits.levels[level].orbits {
             self.bounds.eliminate(orbit);
         }
-    }
-
-    /// Searches for a solution under the current bounds, including the trial on `level`. Returns
-    /// it, or that there is none with the proof in the log. Gives up after `passes` passes, each
-    /// with more nodes than the one before.
-    fn settle_level(&mut self, level: usize, passes: usize) -> Result<TrialOutcome, Unproven> {
-        if self.reduce()? {
-            return Ok(TrialOutcome::Refuted);
-        }
-        let wide = self.is_wide();
-        self.dives = 0;
-        if !wide {
-            match self.settle(self.quick)? {
-                TrialOutcome::Open => {}
-                settled => return Ok(settled),
-            }
-        }
-        let threads = self.query.threads;
-        if threads <= 1 {
-            return self.settle_in_passes(level, passes, wide, None);
-        }
-        let dives = BackgroundDives::new(level, wide, passes, threads);
-        let start = self.start();
-        self.search = Arc::clone(dives.search());
-        let settled = thread::scope(|scope| {
-            let _guard = StopDives(&dives);
-            for _ in 0..threads / 2 {
-                let (dives, start, seed) = (&dives, &start, self.rng.u64(..));
-                scope.spawn(move || dives.run(start, seed));
-            }
-            self.settle_in_passes(level, passes, wide, Some(&dives))
-        });
-        self.search = Arc::new(SearchControl::new(threads));
-        self.adopt(dives.into_learned());
-        settled
-    }
-
-    /// Settles a trial in passes, each with more nodes than the one before: dives, unless there are
-    /// some in the background, and a search.
-    fn settle_in_passes(
-        &mut self,
-        level: usize,
-        passes: usize,
-        wide: bool,
-        background: Option<&BackgroundDives>,
-    ) -> Result<TrialOutcome, Unproven> {
-        let in_cases = (self.wide..params::MAX_SQUARES_FOR_CASES)
-            .contains(&self.bounds.squares(self.orbits).len());
-        let mut cases = None;
-        let mut orbit_search = None;
-        let mut case_nodes = params::CASE_NODES;
-        let mut is_exhausted = false;
-        for pass in 1..=passes {
-            if let Some(dives) = background {
-                dives.begin_pass(pass);
-            } else {
-                let nodes = dive_nodes(wide, pass);
-                for _ in 0..dives_in_pass(wide && !is_exhausted) {
-                    let before = (self.bounds.clone(), self.log.mark());
-                    let found = self.dive(level, nodes)?;
-                    self.bounds = before.0;
-                    self.log.roll_back(before.1);
-                    match found {
-                        DiveOutcome::Found(columns) => return Ok(TrialOutcome::Found(columns)),
-                        DiveOutcome::Exhausted => {
-                            is_exhausted = true;
-                            break;
-                        }
-                        DiveOutcome::Open => {}
-                    }
-                }
-            }
-            let searched = if in_cases {
-                let wanted = pass.saturating_mul(params::CASES);
-                let searched = self.settle_cases(&mut cases, level, wanted, case_nodes);
-                case_nodes = case_nodes.saturating_mul(params::CASE_NODES_GROWTH);
-                searched
-            } else {
-                self.search_orbit(&mut orbit_search, pass_nodes(wide, pass))
-            };
-            match (searched, background) {
-                (Ok(TrialOutcome::Open), _) => {}
-                (Ok(TrialOutcome::Found(columns)), Some(dives)) => {
-                    let first = dives.finish_first(&mut || self.report())?;
-                    return Ok(TrialOutcome::Found(first.unwrap_or(columns)));
-                }
-                (Err(Unproven::Stopped), Some(dives)) => {
-                    let found = dives.found()?;
-                    return found.map(TrialOutcome::Found).ok_or(Unproven::Stopped);
-                }
-                (settled, _) => return settled,
-            }
-        }
-        let found = background.map(|dives| dives.finish_all(&mut || self.report())).transpose()?;
-        Ok(found.flatten().map_or(TrialOutcome::Open, TrialOutcome::Found))
     }
 
     /// Returns whether there are too many squares for a plain search.

@@ -9,7 +9,8 @@ use crate::verdict::Unproven;
 
 impl Engine<'_> {
     /// Returns the fewest queens on `level` that the orbit LP can prove, and multipliers that prove
-    /// it. Violated cliques are added until the bound reaches `enough`.
+    /// it if it is more than was known. Violated cliques are added until the bound reaches
+    /// `enough`.
     pub(super) fn bound(
         &mut self,
         level: usize,
@@ -18,9 +19,13 @@ impl Engine<'_> {
         self.update_lp();
         let mut rounds = 0;
         loop {
-            let outcome = self.orbit_lp.fewest(level, self.sink)?;
+            let floor = self.bounds.range(level).map_or(0, |range| range.0);
+            let outcome = self.orbit_lp.fewest(level, floor, self.sink)?;
             let (objective, values, multipliers) = match outcome {
                 LpOutcome::Infeasible(multipliers) => return Ok((0, multipliers)),
+                LpOutcome::TargetReached(values) => {
+                    (f64::from(floor), values, Multipliers::default())
+                }
                 LpOutcome::Optimal { objective, values, multipliers } => {
                     (objective, values, multipliers)
                 }
@@ -43,7 +48,7 @@ impl Engine<'_> {
                 }
             }
             self.witnesses.add(self.orbits, values);
-            return Ok((least, multipliers));
+            return Ok((least.max(floor), multipliers));
         }
     }
 
@@ -87,10 +92,16 @@ impl Engine<'_> {
                 }
                 self.report()?;
                 let cost = if at_least { 1 } else { -1 };
-                let outcome = self.orbit_lp.cheapest(below, cost, self.sink)?;
+                let target = cost as f64 * f64::from(limit);
+                let outcome = self.orbit_lp.cheapest(below, cost, target, self.sink)?;
                 let (objective, values, multipliers) = match outcome {
                     LpOutcome::Optimal { objective, values, multipliers } => {
                         (objective, values, multipliers)
+                    }
+                    LpOutcome::TargetReached(values) => {
+                        counts.push(self.counts_at(&values));
+                        self.witnesses.add(self.orbits, values);
+                        continue;
                     }
                     LpOutcome::Infeasible(multipliers) => {
                         if self.prove(&multipliers).is_none() {

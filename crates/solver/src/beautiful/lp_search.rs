@@ -177,7 +177,7 @@ impl SubtreeWorker for LpSearch<'_> {
         self.search.set_weights(weights, height);
     }
 
-    fn task_nodes(&self, _: u64) -> u64 {
+    fn task_nodes(&self, _: u64, _: u64) -> u64 {
         self.limits.after_lp + params::LP_SEARCH_NODES_PER_LP
     }
 

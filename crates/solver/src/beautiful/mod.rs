@@ -50,6 +50,7 @@ mod orbit_search;
 mod orbits;
 mod parallel_search;
 mod params;
+mod passes;
 mod presolve;
 mod proof_log;
 mod propagation;

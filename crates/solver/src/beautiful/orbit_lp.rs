@@ -86,6 +86,8 @@ impl Proof {
 pub(super) enum LpOutcome {
     /// The optimum, the value of each orbit there, and multipliers.
     Optimal { objective: f64, values: Vec<f64>, multipliers: Multipliers },
+    /// The value of each orbit at a feasible point that attains the target.
+    TargetReached(Vec<f64>),
     /// The LP is infeasible; the multipliers prove it.
     Infeasible(Multipliers),
 }
@@ -240,30 +242,33 @@ impl<'a> OrbitLp<'a> {
         self.column.iter().flatten().count()
     }
 
-    /// Finds the fewest queens on `level`. The multipliers prove that there are no fewer.
+    /// Finds the fewest queens on `level`, with multipliers that prove that there are no fewer, or
+    /// a point with at most `target` queens there.
     pub(super) fn fewest(
         &mut self,
         level: usize,
+        target: u32,
         sink: &mut dyn ProgressSink,
     ) -> Result<LpOutcome, Unproven> {
         self.level(level);
-        let mut outcome = self.cheapest(level, 1, sink);
+        let mut outcome = self.cheapest(level, 1, target.into(), sink);
         if let Ok(LpOutcome::Optimal { multipliers, .. }) = &mut outcome {
             self.charge(level, 1, multipliers);
         }
         outcome
     }
 
-    /// Minimises the total cost if each queen on `level` costs `cost`. To prove the minimum, the
-    /// multipliers must be [charged](Self::charge).
+    /// Minimises the total cost if each queen on `level` costs `cost`, or finds a point where it is
+    /// at most `target`. To prove the minimum, the multipliers must be [charged](Self::charge).
     pub(super) fn cheapest(
         &mut self,
         level: usize,
         cost: i64,
+        target: f64,
         sink: &mut dyn ProgressSink,
     ) -> Result<LpOutcome, Unproven> {
         self.cost_of_level(level, cost as f64);
-        let outcome = self.solve(sink);
+        let outcome = self.solve(Some(target), sink);
         self.cost_of_level(level, 0.0);
         outcome
     }
@@ -284,9 +289,9 @@ impl<'a> OrbitLp<'a> {
         }
     }
 
-    /// Finds the fewest queens on all diagonals at a distance. Returns the answer, with multipliers
-    /// that prove that there are no fewer, and the greatest number possible there. Returns `None`
-    /// if no square there remains.
+    /// Finds the fewest queens on all diagonals at a distance, with multipliers that prove that
+    /// there are no fewer, or a point with one fewer than the greatest number possible there. Also
+    /// returns that number. Returns `None` if no square there remains.
     pub(super) fn emptiest(
         &mut self,
         distance: usize,
@@ -301,14 +306,15 @@ impl<'a> OrbitLp<'a> {
         let Some(row) = row.filter(|&row| !self.rows[row].terms.is_empty()) else {
             return Ok(None);
         };
+        let bound = self.rows[row].bound;
         self.cost_of_row(row, 1.0);
-        let outcome = self.solve(sink);
+        let outcome = self.solve(Some((bound - 1) as f64), sink);
         self.cost_of_row(row, 0.0);
         let mut outcome = outcome?;
         if let LpOutcome::Optimal { multipliers, .. } = &mut outcome {
             multipliers.0[row] -= SCALE as i64;
         }
-        Ok(Some((outcome, self.rows[row].bound)))
+        Ok(Some((outcome, bound)))
     }
 
     /// Sets the cost of each queen to `cost` times its coefficient in a row.
@@ -320,7 +326,7 @@ impl<'a> OrbitLp<'a> {
         }
     }
 
-    /// Finds the most queens on `orbit`.
+    /// Finds the most queens on `orbit`, or a point with at least one there.
     pub(super) fn most(
         &mut self,
         orbit: OrbitId,
@@ -328,29 +334,70 @@ impl<'a> OrbitLp<'a> {
     ) -> Result<Option<LpOutcome>, Unproven> {
         let Some(column) = self.column[orbit] else { return Ok(None) };
         self.simplex.set_cost(column, -1.0);
-        let outcome = self.solve(sink);
+        let outcome = self.solve(Some(-1.0), sink);
         self.simplex.set_cost(column, 0.0);
         outcome.map(Some)
     }
 
-    fn solve(&mut self, sink: &mut dyn ProgressSink) -> Result<LpOutcome, Unproven> {
-        self.lps_solved += 1;
-        match self.simplex.run(sink) {
-            Termination::Optimal => {
-                let values = self.simplex.values();
-                let value = |column: &Option<usize>| column.map_or(0.0, |column| values[column]);
-                Ok(LpOutcome::Optimal {
-                    objective: self.simplex.objective(),
-                    values: self.column.iter().map(value).collect(),
-                    multipliers: rounded(self.simplex.duals()),
-                })
+    /// Finds a feasible point with as many queens as possible on these orbits together, where none
+    /// of them has more than one: the value of each orbit. Returns `None` if there is no such point
+    /// or the solver fails.
+    pub(super) fn most_of(
+        &mut self,
+        orbits: &[OrbitId],
+        sink: &mut dyn ProgressSink,
+    ) -> Result<Option<Vec<f64>>, Unproven> {
+        self.limit_orbits(orbits, -1.0, 1);
+        let outcome = self.solve(None, sink);
+        self.limit_orbits(orbits, 0.0, i64::MAX);
+        match outcome {
+            Ok(LpOutcome::Optimal { values, .. } | LpOutcome::TargetReached(values)) => {
+                Ok(Some(values))
             }
+            Ok(LpOutcome::Infeasible(_)) | Err(Unproven::SolverFailed(_)) => Ok(None),
+            Err(stopped) => Err(stopped),
+        }
+    }
+
+    /// Sets the cost of each queen on these orbits, and limits the queens on each to `most`.
+    fn limit_orbits(&mut self, orbits: &[OrbitId], cost: f64, most: i64) {
+        for &orbit in orbits {
+            if let Some(column) = self.column[orbit] {
+                let most = self.orbits.orbits[orbit].most.min(most);
+                self.simplex.set_cost(column, cost);
+                self.simplex.set_bounds(column, 0.0, most as f64);
+            }
+        }
+    }
+
+    /// Solves the LP, or finds a feasible point whose objective is at most `target`.
+    fn solve(
+        &mut self,
+        target: Option<f64>,
+        sink: &mut dyn ProgressSink,
+    ) -> Result<LpOutcome, Unproven> {
+        self.lps_solved += 1;
+        let Some(termination) = self.simplex.run_until(target, sink) else {
+            return Ok(LpOutcome::TargetReached(self.values()));
+        };
+        match termination {
+            Termination::Optimal => Ok(LpOutcome::Optimal {
+                objective: self.simplex.objective(),
+                values: self.values(),
+                multipliers: rounded(self.simplex.duals()),
+            }),
             Termination::Infeasible => {
                 Ok(LpOutcome::Infeasible(rounded(self.simplex.ray().unwrap_or_default())))
             }
             Termination::Stopped => Err(Unproven::Stopped),
             Termination::Failed(why) => Err(Unproven::SolverFailed(format!("the simplex: {why}"))),
         }
+    }
+
+    /// Returns the value of each orbit at the last vertex.
+    fn values(&self) -> Vec<f64> {
+        let values = self.simplex.values();
+        self.column.iter().map(|column| column.map_or(0.0, |column| values[column])).collect()
     }
 
     /// Derives what multipliers prove under the current bounds. Multipliers of the wrong sign count

@@ -204,7 +204,12 @@ impl Engine<'_> {
                 &cancel,
                 &mut keep_going,
             );
-            self.lps_solved += workers.iter().map(LpSearch::lps_solved).sum::<u64>();
+            let lps_solved: u64 = workers.iter().map(LpSearch::lps_solved).sum();
+            self.lps_solved += lps_solved;
+            #[cfg(test)]
+            {
+                self.board_lps_solved += lps_solved;
+            }
         }
         self.nodes = before + parallel.nodes();
         self.weights = parallel.weights().to_vec();

@@ -49,8 +49,9 @@ pub(super) trait SubtreeWorker: Send {
     /// Adopts the weights learned so far, below a root with `height` placed candidates.
     fn begin(&mut self, weights: &[f32], height: usize);
 
-    /// Returns the node limit of the next subtree after `so_far` nodes were searched in all.
-    fn task_nodes(&self, so_far: u64) -> u64;
+    /// Returns the node limit of the next subtree after `so_far` nodes were searched in all, where
+    /// `share` is the worker's share of the nodes that are left.
+    fn task_nodes(&self, so_far: u64, share: u64) -> u64;
 
     /// Searches below `root` for about `nodes` nodes.
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult;
@@ -64,8 +65,8 @@ impl SubtreeWorker for Search<'_> {
         self.set_weights(weights, height);
     }
 
-    fn task_nodes(&self, _: u64) -> u64 {
-        params::SUBTREE_NODES
+    fn task_nodes(&self, _: u64, share: u64) -> u64 {
+        share.clamp(params::MIN_SUBTREE_NODES, params::SUBTREE_NODES)
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {
@@ -109,6 +110,8 @@ pub(super) struct ParallelSearch {
     nodes: u64,
     /// The number of nodes at which the search stops.
     limit: u64,
+    /// The number of workers.
+    workers: u64,
 }
 
 impl ParallelSearch {
@@ -174,6 +177,7 @@ impl ParallelSearch {
         keep_going: &mut dyn FnMut(u64) -> bool,
     ) -> SearchOutcome {
         self.ended = false;
+        self.workers = workers.len() as u64;
         self.limit = self.nodes.saturating_add(budget);
         let shared = Mutex::new(self);
         let changed = Condvar::new();
@@ -223,6 +227,11 @@ impl ParallelSearch {
             || self.ended
             || spent
             || (self.waiting.is_empty() && self.in_progress == 0)
+    }
+
+    /// Returns a worker's share of the nodes that are neither searched nor reserved.
+    fn share(&self) -> u64 {
+        self.limit.saturating_sub(self.nodes).saturating_sub(self.reserved) / self.workers
     }
 
     /// Takes the next subtree for `nodes` nodes, unless the nodes reserved use up the limit.
@@ -300,7 +309,7 @@ fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn
     let mut state = lock(shared);
     worker.begin(&state.weights, state.height);
     while !state.is_finished() {
-        let nodes = worker.task_nodes(state.nodes);
+        let nodes = worker.task_nodes(state.nodes, state.share());
         let Some(subtree) = state.take(nodes) else {
             state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -415,7 +424,7 @@ mod tests {
     impl<F: FnMut() -> SubtreeResult + Send> SubtreeWorker for FnWorker<F> {
         fn begin(&mut self, _: &[f32], _: usize) {}
 
-        fn task_nodes(&self, _: u64) -> u64 {
+        fn task_nodes(&self, _: u64, _: u64) -> u64 {
             1
         }
 

@@ -147,6 +147,10 @@ pub(super) const CLIQUE_ROUNDS: usize = 8;
 /// With fewer orbits to probe by the orbit LP, copies of the engine for other threads cost too much.
 pub(super) const MIN_ORBITS_FOR_THREADS: usize = 32;
 
+/// An orbit LP for many orbits at once must show at least this many of them possible; otherwise
+/// they are probed one by one.
+pub(super) const MIN_FILTERED: usize = 5;
+
 // For `lp_witnesses.rs`:
 
 /// The number of feasible points of the orbit LP that are kept.
@@ -154,5 +158,8 @@ pub(super) const MAX_LP_POINTS: usize = 400;
 
 // For `parallel_search.rs`:
 
-/// Nodes of a subtree for a thread of this machine.
+/// The most nodes of a subtree for a thread of this machine.
 pub(super) const SUBTREE_NODES: u64 = 20_000;
+
+/// The least nodes of a subtree, near the end of a search with few nodes.
+pub(super) const MIN_SUBTREE_NODES: u64 = 1000;

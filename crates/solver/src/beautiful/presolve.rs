@@ -22,6 +22,25 @@ struct Probed {
     proofs: Vec<Multipliers>,
 }
 
+/// The orbits that a thread probes: its own ones, and then those of the other threads, in reverse
+/// order, so that threads seldom meet.
+struct Share {
+    own: Vec<OrbitId>,
+    others: Vec<OrbitId>,
+}
+
+impl Share {
+    /// Creates the share of the thread with this number, from 0, of several.
+    fn new(orbits: &[OrbitId], number: usize, threads: usize) -> Self {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (place, &orbit) in orbits.iter().enumerate() {
+            if place % threads == number { &mut own } else { &mut others }.push(orbit);
+        }
+        others.reverse();
+        Self { own, others }
+    }
+}
+
 impl Engine<'_> {
     /// Reduces the board to a fixed point. Returns `true` if there is no solution; the log then has
     /// the proof.
@@ -127,8 +146,9 @@ impl Engine<'_> {
         self.orbit_lp.set_bounds(&self.bounds);
     }
 
-    /// Maximises the queens on each orbit with the orbit LP; an orbit with a maximum below 1 is
-    /// eliminated. Returns the number of eliminated orbits, or `None` if there is no solution.
+    /// Maximises the queens on each orbit, up to one, with the orbit LP; an orbit with a maximum
+    /// below 1 is eliminated. Returns the number of eliminated orbits, or `None` if there is no
+    /// solution.
     fn probe_orbits(&mut self) -> Result<Option<usize>, Unproven> {
         let possible = self.possible_orbits();
         let remaining: Vec<OrbitId> = self.bounds.remaining().collect();
@@ -136,16 +156,16 @@ impl Engine<'_> {
             remaining.iter().copied().filter(|&orbit| !possible[orbit]).collect();
         let threads = self.search.threads();
         if threads <= 1 || open.len() < params::MIN_ORBITS_FOR_THREADS {
-            let probed = self.probe_orbits_of(&remaining, possible, &[])?;
+            let probed = self.probe_orbits_of(&remaining, &[], possible, &[])?;
             return Ok((!probed.refuted).then_some(probed.eliminated));
         }
-        let shown: Vec<AtomicBool> = possible.iter().map(|_| AtomicBool::new(false)).collect();
-        let shares: Vec<Vec<OrbitId>> = (0..threads)
-            .map(|first| open.iter().copied().skip(first).step_by(threads).collect())
-            .collect();
-        let probe = |engine: &mut Engine<'_>, share: &Vec<OrbitId>| {
+        let claimed: Vec<AtomicBool> = possible.iter().map(|_| AtomicBool::new(false)).collect();
+        let shares: Vec<Share> =
+            (0..threads).map(|number| Share::new(&open, number, threads)).collect();
+        let probe = |engine: &mut Engine<'_>, share: &Share| {
             let before = (engine.bounds.clone(), engine.log.mark());
-            let probed = engine.probe_orbits_of(share, possible.clone(), &shown)?;
+            let Share { own, others } = share;
+            let probed = engine.probe_orbits_of(own, others, possible.clone(), &claimed)?;
             engine.bounds = before.0;
             engine.orbit_lp.set_bounds(&engine.bounds);
             engine.log.roll_back(before.1);
@@ -163,33 +183,37 @@ impl Engine<'_> {
         Ok(Some(all))
     }
 
-    /// Probes these orbits but those that are `possible` or that copies of the engine have shown to
-    /// be.
+    /// Probes its `own` orbits and then the `others`, but those that are `possible` or that a copy
+    /// of the engine has claimed: it has shown them possible, or probes them.
     fn probe_orbits_of(
         &mut self,
-        orbits: &[OrbitId],
+        own: &[OrbitId],
+        others: &[OrbitId],
         mut possible: Vec<bool>,
-        shown: &[AtomicBool],
+        claimed: &[AtomicBool],
     ) -> Result<Probed, Unproven> {
         let mut probed = Probed::default();
-        let is_shown =
-            |orbit: OrbitId| shown.get(orbit).is_some_and(|shown| shown.load(Ordering::Relaxed));
-        for &orbit in orbits {
-            if !self.bounds.is_remaining(orbit) || possible[orbit] || is_shown(orbit) {
+        self.show_possible(own, &mut possible, claimed)?;
+        for &orbit in own.iter().chain(others) {
+            if !self.bounds.is_remaining(orbit) || possible[orbit] {
+                continue;
+            }
+            let was_claimed =
+                claimed.get(orbit).is_some_and(|claimed| claimed.swap(true, Ordering::Relaxed));
+            if was_claimed {
                 continue;
             }
             self.report()?;
             let Some(outcome) = self.orbit_lp.most(orbit, self.sink)? else { continue };
             let multipliers = match outcome {
                 LpOutcome::Infeasible(multipliers) => multipliers,
+                LpOutcome::TargetReached(values) => {
+                    self.add_point(values, &mut possible, claimed);
+                    continue;
+                }
                 LpOutcome::Optimal { values, multipliers, .. } => {
                     let most = values[orbit];
-                    mark_possible(&mut possible, &values);
-                    for (shown, _) in shown.iter().zip(&values).filter(|(_, value)| **value >= ONE)
-                    {
-                        shown.store(true, Ordering::Relaxed);
-                    }
-                    self.witnesses.add(self.orbits, values);
+                    self.add_point(values, &mut possible, claimed);
                     if most >= ONE {
                         continue;
                     }
@@ -210,6 +234,43 @@ impl Engine<'_> {
             }
         }
         Ok(probed)
+    }
+
+    /// Finds points of the orbit LP that show many of these orbits `possible`: aggressive filtering
+    /// (Gleixner, Berthold, Müller and Weltge, "Three enhancements for optimization-based bound
+    /// tightening", 2017).
+    fn show_possible(
+        &mut self,
+        orbits: &[OrbitId],
+        possible: &mut [bool],
+        claimed: &[AtomicBool],
+    ) -> Result<(), Unproven> {
+        let is_claimed = |orbit: OrbitId| {
+            claimed.get(orbit).is_some_and(|claimed| claimed.load(Ordering::Relaxed))
+        };
+        let mut open = orbits.to_vec();
+        open.retain(|&orbit| {
+            self.bounds.is_remaining(orbit) && !possible[orbit] && !is_claimed(orbit)
+        });
+        let mut newly_shown = open.len();
+        while newly_shown >= params::MIN_FILTERED && open.len() >= params::MIN_FILTERED {
+            self.report()?;
+            let Some(values) = self.orbit_lp.most_of(&open, self.sink)? else { break };
+            self.add_point(values, possible, claimed);
+            let before = open.len();
+            open.retain(|&orbit| !possible[orbit] && !is_claimed(orbit));
+            newly_shown = before - open.len();
+        }
+        Ok(())
+    }
+
+    /// Adds a point of the orbit LP, and marks the orbits that have a queen there.
+    fn add_point(&mut self, values: Vec<f64>, possible: &mut [bool], claimed: &[AtomicBool]) {
+        mark_possible(possible, &values);
+        for (claimed, _) in claimed.iter().zip(&values).filter(|(_, value)| **value >= ONE) {
+            claimed.store(true, Ordering::Relaxed);
+        }
+        self.witnesses.add(self.orbits, values);
     }
 
     /// Eliminates the orbits that multipliers prove to have no queens. Returns their number, or
@@ -257,11 +318,12 @@ impl Engine<'_> {
             };
             let multipliers = match outcome {
                 LpOutcome::Infeasible(multipliers) => multipliers,
+                LpOutcome::TargetReached(values) => {
+                    self.add_slack_at(values, &mut empty);
+                    continue;
+                }
                 LpOutcome::Optimal { objective, values, multipliers } => {
-                    for (empty, shown) in empty.iter_mut().zip(self.has_slack_at(&values)) {
-                        *empty |= shown;
-                    }
-                    self.witnesses.add(self.orbits, values);
+                    self.add_slack_at(values, &mut empty);
                     if objective < most as f64 - ONE {
                         continue;
                     }
@@ -279,6 +341,15 @@ impl Engine<'_> {
             full.into_iter().for_each(|distance| self.bounds.fill(distance));
         }
         Ok(Some(found))
+    }
+
+    /// Adds a point of the orbit LP, and marks the distances where it has at least one queen fewer
+    /// than diagonals.
+    fn add_slack_at(&mut self, values: Vec<f64>, empty: &mut [bool]) {
+        for (empty, shown) in empty.iter_mut().zip(self.has_slack_at(&values)) {
+            *empty |= shown;
+        }
+        self.witnesses.add(self.orbits, values);
     }
 
     /// Returns, by distance of diagonals, whether a point that satisfies the bounds and the cliques

@@ -69,7 +69,7 @@ impl RemoteWorker<'_> {
 impl SubtreeWorker for RemoteWorker<'_> {
     fn begin(&mut self, _: &[f32], _: usize) {}
 
-    fn task_nodes(&self, so_far: u64) -> u64 {
+    fn task_nodes(&self, so_far: u64, _: u64) -> u64 {
         (so_far / params::TASK_SHARE).clamp(params::MIN_TASK_NODES, MAX_TASK_NODES)
     }
 
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Solves a query with three solvers. Returns the numbers of LPs and of tasks.
+    /// Solves a query with three solvers. Returns the numbers of board LPs and of tasks.
     fn with_limits(limits: NodeLimits) -> (u64, usize) {
         let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let orbits = Orbits::new(query.n, query.norm);
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(check(query.n, &engine.proof()).expect("a valid proof").solution, engine.best);
         assert!(engine.best.is_some());
         let parts = counts.lock().expect("no thread panics").0;
-        (engine.lps_solved, parts)
+        (engine.board_lps_solved, parts)
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
         let long = with_limits(NodeLimits::default());
         assert!(
             short.0 > long.0 && (1..long.1).contains(&short.1),
-            "{short:?} {long:?} LPs and tasks"
+            "{short:?} {long:?} board LPs and tasks"
         );
     }
 

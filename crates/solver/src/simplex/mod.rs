@@ -61,6 +61,8 @@ pub enum Termination {
 /// The end of one of the two methods.
 enum Phase {
     Done,
+    /// The objective attains the target.
+    TargetReached,
     /// A basic variable is too large (positive) or too small (negative) by this, and cannot be
     /// moved within its bounds.
     Infeasible(f64),
@@ -68,13 +70,15 @@ enum Phase {
     Failed(&'static str),
 }
 
-/// Counts steps, and reports to the progress sink from time to time.
+/// The limits of a solve. Counts steps, and reports to the progress sink from time to time.
 struct Clock<'a> {
     sink: &'a mut dyn ProgressSink,
     /// Number of steps of all solves.
     steps: &'a mut u64,
     last: u64,
     may_perturb: bool,
+    /// The objective of the tableau at which the solve may end.
+    target: Option<f64>,
 }
 
 impl Clock<'_> {
@@ -166,7 +170,7 @@ impl Simplex {
         self.tableau.columns()
     }
 
-    /// Returns the values of the columns after [`Termination::Optimal`].
+    /// Returns the values of the columns after [`Termination::Optimal`] or at the target.
     pub fn values(&self) -> &[f64] {
         &self.tableau.values[..self.columns()]
     }
@@ -182,8 +186,7 @@ impl Simplex {
 
     /// Returns the objective at [`Self::values`].
     pub fn objective(&self) -> f64 {
-        let costs = (0..self.columns()).map(|column| self.tableau.given(column).cost);
-        self.sign() * costs.zip(self.values()).map(|(cost, value)| cost * value).sum::<f64>()
+        self.sign() * self.tableau.objective()
     }
 
     /// Returns one multiplier per row after [`Termination::Infeasible`], ≤ 0 for `at most` rows and
@@ -208,15 +211,27 @@ impl Simplex {
 
     /// Solves the program. Reports to the progress sink every 64 steps, counted over all solves.
     pub fn run(&mut self, sink: &mut dyn ProgressSink) -> Termination {
+        self.run_until(None, sink).expect("there is no target")
+    }
+
+    /// Solves the program like [`run`](Self::run), but may also end at a feasible vertex whose
+    /// objective is at least as good as `target`, to 1e-7. Then it returns `None`: see
+    /// [`Self::values`] and [`Self::objective`].
+    pub fn run_until(
+        &mut self,
+        target: Option<f64>,
+        sink: &mut dyn ProgressSink,
+    ) -> Option<Termination> {
+        let target = target.map(|target| self.sign() * target);
         self.ray = None;
         let tableau = &mut self.tableau;
         tableau.restore_costs();
         tableau.restore_bounds();
         if tableau.has_crossed_bounds() {
-            return Termination::Infeasible;
+            return Some(Termination::Infeasible);
         }
         let last = self.steps + 2000 + 50 * (tableau.rows() + tableau.columns()) as u64;
-        let mut clock = Clock { sink, steps: &mut self.steps, last, may_perturb: true };
+        let mut clock = Clock { sink, steps: &mut self.steps, last, may_perturb: true, target };
         let mut verified = false;
         let mut loose = false;
         for round in 0..ROUNDS {
@@ -238,10 +253,10 @@ impl Simplex {
                 let factor = self.sign() * self.tableau.scale();
                 let columns = self.columns();
                 self.duals.extend(self.tableau.reduced[columns..].iter().map(|y| factor * y));
-                return Termination::Optimal;
+                return Some(Termination::Optimal);
             } else {
                 if !verify(tableau) {
-                    return Termination::Failed("the basis is not regular");
+                    return Some(Termination::Failed("the basis is not regular"));
                 }
                 verified = true;
                 continue;
@@ -249,19 +264,31 @@ impl Simplex {
             verified = false;
             match phase {
                 Phase::Done => {}
+                Phase::TargetReached => {
+                    tableau.refresh();
+                    if !verify(tableau) {
+                        return Some(Termination::Failed("the basis is not regular"));
+                    }
+                    let is_reached = |target| tableau.objective() <= target + LOOSE;
+                    if tableau.is_primal_feasible(LOOSE) && clock.target.is_some_and(is_reached) {
+                        return None;
+                    }
+                    // Perturbed bounds or rounding had let it seem to be reached.
+                    clock.target = None;
+                }
                 Phase::Infeasible(excess) => {
                     self.ray = ray::proof(tableau, excess.signum(), tolerance);
                     if self.ray.is_some() {
-                        return Termination::Infeasible;
+                        return Some(Termination::Infeasible);
                     }
                     loose |= tableau.inverse.exchanges() == 0;
                     tableau.reinvert();
                 }
-                Phase::Stopped => return Termination::Stopped,
-                Phase::Failed(why) => return Termination::Failed(why),
+                Phase::Stopped => return Some(Termination::Stopped),
+                Phase::Failed(why) => return Some(Termination::Failed(why)),
             }
         }
-        Termination::Failed("the two methods do not agree")
+        Some(Termination::Failed("the two methods do not agree"))
     }
 }
 

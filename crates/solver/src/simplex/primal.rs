@@ -32,7 +32,8 @@ enum Block {
 }
 
 impl Primal {
-    /// Runs until all reduced costs have the right signs.
+    /// Runs until all reduced costs have the right signs, or until the objective attains the target
+    /// of the clock.
     pub(super) fn run(
         &mut self,
         tableau: &mut Tableau,
@@ -44,7 +45,11 @@ impl Primal {
         tableau.inverse.invalidate_norms();
         let mut stalled = 0;
         let mut renewed = false;
+        let mut objective = tableau.objective();
         loop {
+            if clock.target.is_some_and(|target| objective <= target) {
+                return Phase::TargetReached;
+            }
             let Some(entering) = self.entering(tableau, tolerance, stalled > RANDOMISE_AFTER)
             else {
                 return Phase::Done;
@@ -54,10 +59,12 @@ impl Primal {
             }
             tableau.price_column(entering);
             let up = tableau.reduced[entering] < 0.0;
+            let gain = tableau.reduced[entering].abs() * tableau.scale();
             let (position, place) = match block(tableau, entering, up, tolerance) {
                 Block::Nothing => return Phase::Failed("unbounded"),
                 Block::Itself(range) => {
                     tableau.shift(entering, if up { range } else { -range });
+                    objective -= gain * range;
                     tableau.put(
                         entering,
                         if up { VariableStatus::Upper } else { VariableStatus::Lower },
@@ -75,6 +82,7 @@ impl Primal {
                 }
                 renewed = true;
                 tableau.reinvert();
+                objective = tableau.objective();
                 if !tableau.is_primal_feasible(tolerance) {
                     return Phase::Done;
                 }
@@ -82,6 +90,7 @@ impl Primal {
             }
             renewed = false;
             let length = step(tableau, position, entering, place, up);
+            objective -= gain * length;
             self.reweigh(tableau, position, entering);
             tableau.exchange(position, entering, place);
             stalled = if length > tolerance { 0 } else { stalled + 1 };

@@ -378,6 +378,11 @@ impl Tableau {
         self.costs_perturbed = true;
     }
 
+    /// Returns the objective at the current values.
+    pub(super) fn objective(&self) -> f64 {
+        (0..self.columns()).map(|column| self.given[column].cost * self.values[column]).sum()
+    }
+
     /// Fills `row` with the tableau row of `rho`, for movable nonbasic variables.
     pub(super) fn price_row(&mut self) {
         self.row.clear();

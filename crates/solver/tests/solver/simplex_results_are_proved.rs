@@ -329,6 +329,53 @@ fn results_for_queens_are_proved_after_any_fixings() {
 }
 
 #[test]
+fn a_target_ends_a_solve_only_at_a_feasible_point_that_attains_it() {
+    let mut random = Rng::with_seed(6);
+    let (mut reached, mut optimal, mut infeasible) = (0, 0, 0);
+    for n in (4..=16).chain(4..=16) {
+        let mut plain = queens(&mut random, n);
+        let mut warm = plain.simplex();
+        for _ in 0..15 {
+            let k = random.usize(..n * n);
+            plain.costs[k] += 7.0;
+            warm.set_cost(k, plain.costs[k]);
+            let k = random.usize(..n * n);
+            plain.bounds[k] = if random.u8(..5) > 0 { (0.0, 0.0) } else { (0.0, 1.0) };
+            warm.set_bounds(k, plain.bounds[k].0, plain.bounds[k].1);
+            let best = plain.proved(&mut plain.simplex());
+            let scale = 1.0 + plain.costs.iter().fold(0.0f64, |most, c| most.max(c.abs()));
+            let slack = scale * random.f64() * random.choice([0.0, 0.2, 5.0]).expect("three");
+            let beyond = if random.bool() { -0.01 * scale } else { 0.0 };
+            let target = best.unwrap_or(0.0) + plain.sign() * (slack + beyond);
+            let is_attained = |objective: f64| plain.sign() * (objective - target) < NEAR * scale;
+            match warm.run_until(Some(target), &mut Unobserved) {
+                None => {
+                    assert!(plain.holds(warm.values(), NEAR), "{:?}", warm.values());
+                    let objective = plain.objective(warm.values());
+                    assert!((objective - warm.objective()).abs() < NEAR * scale);
+                    assert!(is_attained(objective), "{objective} does not attain {target}");
+                    reached += 1;
+                }
+                Some(Termination::Optimal) => {
+                    let best = best.expect("a feasible program");
+                    assert!((warm.objective() - best).abs() < NEAR * scale);
+                    optimal += 1;
+                }
+                Some(Termination::Infeasible) => {
+                    assert_eq!(best, None);
+                    infeasible += 1;
+                }
+                other => panic!("{other:?}: {plain:?}"),
+            }
+        }
+    }
+    assert!(
+        reached > 30 && optimal > 100 && infeasible > 10,
+        "{reached} reached, {optimal} optimal, {infeasible} infeasible"
+    );
+}
+
+#[test]
 fn other_solvers_find_the_same_optimum() {
     #[cfg(feature = "highs")]
     let (others, rounds): (Vec<&dyn Solver>, usize) =

@@ -33,6 +33,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
 pub(super) use self::proof::MisbehaviourHook;
 use self::proof::Proof;
@@ -56,6 +57,8 @@ pub(super) struct Proofs {
     misbehaviour_hook: MisbehaviourHook,
     observers: Observers,
     proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
+    /// Notifies of changes of their states.
+    state_changes: watch::Sender<()>,
     /// Held while a proof is submitted or changes its state, which may take a while.
     changing: Mutex<()>,
 }
@@ -72,6 +75,7 @@ impl Proofs {
     ) -> io::Result<Self> {
         let directory = data.join("proofs");
         let mut proofs = BTreeMap::new();
+        let state_changes = watch::Sender::new(());
         for store in ProofStore::all(&directory)? {
             let named = |error: io::Error| {
                 io::Error::new(
@@ -81,8 +85,8 @@ impl Proofs {
             };
             let record = store.record().map_err(named)?;
             let goal = record.goal;
-            let (hook, observers) = (Arc::clone(&misbehaviour_hook), observers.clone());
-            let proof = Proof::new(goal, store.clone(), record, hook, observers);
+            let hooks = (Arc::clone(&misbehaviour_hook), observers.clone());
+            let proof = Proof::new(goal, store.clone(), record, hooks, state_changes.clone());
             proofs.insert(goal.job(), Arc::new(proof));
         }
         let queue = Arc::new(TaskQueue::new());
@@ -94,6 +98,7 @@ impl Proofs {
             misbehaviour_hook,
             observers,
             proofs: Mutex::new(proofs),
+            state_changes,
             changing: Mutex::new(()),
         };
         for proof in
@@ -162,10 +167,11 @@ impl Proofs {
         };
         store.write_record(&record)?;
         self.observers.proof_submitted(goal, &record.submitter);
-        let (hook, observers) = (Arc::clone(&self.misbehaviour_hook), self.observers.clone());
-        let proof = Arc::new(Proof::new(goal, store, record, hook, observers));
+        let hooks = (Arc::clone(&self.misbehaviour_hook), self.observers.clone());
+        let proof = Arc::new(Proof::new(goal, store, record, hooks, self.state_changes.clone()));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
+        self.state_changes.send_replace(());
         Ok((job, SubmitReply { known: false, state: JobState::Running, priority }))
     }
 
@@ -183,6 +189,11 @@ impl Proofs {
             named.iter().map(|(_, proof)| proof.status(&self.queue)).collect();
         all.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
         all
+    }
+
+    /// Returns a receiver that is notified of changes of the states of proofs.
+    pub(super) fn state_changes(&self) -> watch::Receiver<()> {
+        self.state_changes.subscribe()
     }
 
     /// Returns the number of running proofs.
@@ -272,5 +283,37 @@ impl Proofs {
 impl Drop for Proofs {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event_log::EventLog;
+    use super::super::metrics::Metrics;
+    use super::super::notifier::Notifier;
+    use super::*;
+
+    #[test]
+    fn changes_of_states_are_announced_once_they_are_visible() {
+        let folder = std::env::temp_dir().join(format!("nqueens-proofs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (notifier, _notifications) = Notifier::for_test();
+        let event_log = EventLog::start(now_ms());
+        let observers = Observers::new(Arc::new(Metrics::new()), notifier, event_log);
+        let proofs = Proofs::open(&folder, Arc::new(|_, _| {}), observers).expect("no proofs");
+        let mut changes = proofs.state_changes();
+        // Without workers it does not end.
+        let goal = Goal::First { n: 62 };
+        let (job, _) = proofs.submit((goal, 0), "anna").expect("a new proof");
+        assert!(changes.has_changed().expect("it is open"));
+        assert_eq!(proofs.running(), 1);
+        for (requested, running) in [(JobState::Paused, 0), (JobState::Running, 1)] {
+            changes.mark_unchanged();
+            proofs.set_state(&job.to_string(), requested, "anna").expect("a possible change");
+            assert!(changes.has_changed().expect("it is open"));
+            assert_eq!(proofs.running(), running);
+        }
+        drop(proofs);
+        std::fs::remove_dir_all(&folder).expect("no thread uses it");
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
 use super::super::observers::Observers;
 use super::super::{lock, now_ms};
@@ -93,6 +94,8 @@ pub(super) struct Proof {
     rechecking: Mutex<()>,
     misbehaviour_hook: MisbehaviourHook,
     pub(super) observers: Observers,
+    /// Notifies of changes of its state.
+    state_changes: watch::Sender<()>,
 }
 
 impl AnswerObserver for Proof {
@@ -134,8 +137,8 @@ impl Proof {
         goal: Goal,
         store: ProofStore,
         record: ProofRecord,
-        misbehaviour_hook: MisbehaviourHook,
-        observers: Observers,
+        (misbehaviour_hook, observers): (MisbehaviourHook, Observers),
+        state_changes: watch::Sender<()>,
     ) -> Self {
         let progress = ProofProgress {
             record,
@@ -157,6 +160,7 @@ impl Proof {
             rechecking: Mutex::new(()),
             misbehaviour_hook,
             observers,
+            state_changes,
         }
     }
 
@@ -190,7 +194,14 @@ impl Proof {
         let record = ProofRecord { state, state_ms: now_ms(), solution, ..before };
         self.store.write_record(&record)?;
         lock(&self.progress).record = record;
+        self.state_changes.send_replace(());
         Ok(())
+    }
+
+    /// Pauses the proof although its record cannot be written.
+    fn pause_in_memory(&self) {
+        lock(&self.progress).record.state = JobState::Paused;
+        self.state_changes.send_replace(());
     }
 
     /// Stops the thread and waits until it has ended.
@@ -228,7 +239,7 @@ impl Proof {
             proof.note(trouble);
             // The proof is paused until somebody resumes it.
             if proof.set_state(JobState::Paused, None).is_err() {
-                lock(&proof.progress).record.state = JobState::Paused;
+                proof.pause_in_memory();
             }
         };
         *lock(&self.thread) = Some(std::thread::Builder::new().name("proof".into()).spawn(work)?);
@@ -292,6 +303,7 @@ impl Proof {
         let checked = read.and_then(|certificate| {
             self.check(&certificate, solution.as_deref())?;
             self.remember_digest(&certificate);
+            self.state_changes.send_replace(());
             Ok(())
         });
         let Err(why) = checked else { return };
@@ -303,7 +315,7 @@ impl Proof {
             "its certificate fails its check: {why}; resume the proof to search for it again"
         ));
         if let Err(error) = self.set_state(JobState::Paused, None) {
-            lock(&self.progress).record.state = JobState::Paused;
+            self.pause_in_memory();
             self.note(format!("{} cannot be written: {error}", self.store.path().display()));
         }
         let (job, text) = (self.goal.job(), self.goal.text());

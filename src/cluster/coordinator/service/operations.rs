@@ -126,6 +126,7 @@ impl Operations for Service {
         })?;
         let certificate = presented_certificate(&request);
         let digits = request.get_ref().job.clone();
+        let mut proof_changes = self.shared.proofs.state_changes();
         let first = self.status(request).await?.into_inner();
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
         let service = self.clone();
@@ -144,6 +145,8 @@ impl Operations for Service {
                 }
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
+                    // A proof may have ended.
+                    changed = proof_changes.changed() => if changed.is_err() { return },
                     () = sender.closed() => return,
                     _ = stopping.wait_for(|stop| *stop) => return,
                 }

@@ -22,7 +22,6 @@ impl Work for Service {
         &self,
         request: Request<v1::SyncRequest>,
     ) -> Result<Response<v1::SyncResponse>, Status> {
-        const LOOK_AGAIN: Duration = Duration::from_secs(1);
         /// The pause before the next query for work to lease.
         const PAUSE: Duration = Duration::from_millis(10);
         let began = Instant::now();
@@ -39,9 +38,11 @@ impl Work for Service {
         let request = messages::sync_request(request, (caller.name.clone(), caller.owner, address))
             .map_err(malformed)?;
         let (mut work, mut stopping) = (self.shared.calls.work(), self.shared.stopping.clone());
-        let proofs = self.shared.proofs.running();
+        let mut proof_changes = self.shared.proofs.state_changes();
+        let mut proofs = self.shared.proofs.running();
         let answer = loop {
             work.mark_unchanged();
+            proof_changes.mark_unchanged();
             let (request, about) = (request.clone(), about.clone());
             let answer = self.run(move |actor| actor.sync(&request, about)).await?;
             let idle = answer.response.desired.is_empty() && answer.response.cancel.is_empty();
@@ -55,10 +56,11 @@ impl Work for Service {
             tokio::select! {
                 changed = work.changed() => if changed.is_err() { break answer },
                 () = tokio::time::sleep_until(until) => break answer,
-                // The actor does not manage proofs, so poll for them.
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                // The actor does not manage proofs.
+                changed = proof_changes.changed() => if changed.is_err() { break answer },
                 _ = stopping.wait_for(|stop| *stop) => break answer,
             }
+            proofs = proofs.min(self.shared.proofs.running());
             // Limit how often many waiting syncs query the actor while others deliver results.
             tokio::time::sleep(PAUSE).await;
         };

@@ -17,12 +17,18 @@ use crate::cluster::worker::provers::HeldTasks;
 impl WorkerLoop {
     /// Takes tasks of proofs while there are any, and submits the answers.
     pub(super) async fn proving_loop(&self) -> Result<Infallible, WorkerError> {
-        /// The delay between two calls, so that small answers are batched.
+        /// The shortest time between two calls with answers, so that small answers are batched, and
+        /// between two calls without.
         const LEAST: Duration = Duration::from_millis(20);
         let mut backoff = Backoff::default();
+        let (mut last_with_answers, mut last_without) = (None, None);
         let mut proofs = self.proofs.subscribe();
         let mut queue = self.queue.changes();
         loop {
+            let last = if self.provers.has_answers() { last_with_answers } else { last_without };
+            if let Some(last) = last {
+                tokio::time::sleep_until(last + LEAST).await;
+            }
             if self.provers.capacity() == 0 {
                 self.stop_proving().await;
                 return std::future::pending().await;
@@ -34,6 +40,12 @@ impl WorkerLoop {
                 tokio::select! { _ = proofs.changed() => {}, _ = queue.changed() => {} }
             }
             let mut changes = self.provers.changes();
+            let now = Some(tokio::time::Instant::now());
+            if self.provers.has_answers() {
+                last_with_answers = now;
+            } else {
+                last_without = now;
+            }
             let capacity = self.provers.give_back_surplus();
             tokio::select! {
                 biased;
@@ -42,7 +54,6 @@ impl WorkerLoop {
                 _ = changes.changed() => {}
                 () = self.provers.capacity_falls_below(capacity) => {}
             }
-            tokio::time::sleep(LEAST).await;
         }
     }
 
