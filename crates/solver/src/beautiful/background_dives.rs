@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::concurrent::{Learned, MAX_REPORT_INTERVAL, Start, TaskSink};
-use super::dive::{DiveOutcome, dive_nodes, dives_in_pass};
+use super::dive::DiveOutcome;
 use super::exact::Stage;
+use super::passes::{dive_nodes, dives_in_pass};
 use crate::threads::{StopOnPanic, lock};
 use crate::verdict::Unproven;
 
@@ -87,9 +88,10 @@ impl BackgroundDives {
     /// may have been exhausted. Half of the `threads` are to [run](Self::run) them.
     pub(super) fn new(
         level: usize,
-        (wide, is_exhausted): (bool, bool),
         passes: usize,
         threads: usize,
+        wide: bool,
+        is_exhausted: bool,
     ) -> Self {
         Self {
             level,

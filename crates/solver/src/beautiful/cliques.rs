@@ -5,6 +5,7 @@ use super::orbits::Orbits;
 use super::params;
 use crate::bitset;
 use nqueens_proof::beautiful::prices;
+use nqueens_proof::board::{Piece, Square};
 
 /// Returns cliques of remaining squares (numbers, ascending) whose values sum to more than 1: at
 /// most `limit`, the most violated first. `values` are the numbers of queens on the orbits.
@@ -59,10 +60,8 @@ pub(super) fn violated(
 /// Adds each of the squares that attacks all squares of the clique.
 fn extend(n: usize, clique: &mut Vec<usize>, squares: &[usize]) {
     for &other in squares {
-        let lines = prices::lines(n, other);
-        let attacks = |&member: &usize| {
-            prices::lines(n, member).iter().zip(&lines).any(|(line, other)| line == other)
-        };
+        let square = |number: usize| Square::new(number / n, number % n);
+        let attacks = |&member: &usize| Piece::Queen.attacks(n, square(member), square(other));
         if !clique.contains(&other) && clique.iter().all(attacks) {
             clique.push(other);
         }
@@ -134,7 +133,7 @@ impl Support {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nqueens_proof::board::{Norm, Piece, Square};
+    use nqueens_proof::board::Norm;
 
     #[test]
     fn violated_cliques_attack_each_other_and_have_too_many_queens() {

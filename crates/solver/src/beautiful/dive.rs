@@ -40,24 +40,6 @@ struct Block {
     bounds: Bounds,
 }
 
-/// Returns the number of dives in a pass, from 1, of a trial that began with a `wide` board,
-/// without the first dive of the trial. Once a dive was exhausted, there are fewer.
-pub(super) const fn dives_in_pass(pass: usize, wide: bool, was_exhausted: bool) -> usize {
-    let dives = if wide && !was_exhausted { params::WIDE_DIVES } else { 1 };
-    if pass == 1 { dives - 1 } else { dives }
-}
-
-/// Returns the nodes of each dive in a pass, from 1, of a trial that began with a `wide` board.
-pub(super) fn dive_nodes(wide: bool, pass: usize) -> u64 {
-    pass_nodes(wide, pass).min(params::MAX_DIVE_NODES)
-}
-
-/// Returns the nodes of a pass, from 1, of a trial that began with a `wide` board.
-pub(super) fn pass_nodes(wide: bool, pass: usize) -> u64 {
-    let nodes = if wide { params::WIDE_DIVE_NODES } else { params::QUICK_NODES };
-    nodes.saturating_mul(params::NODES_GROWTH.saturating_pow(pass.min(64) as u32))
-}
-
 impl Engine<'_> {
     /// Searches for a solution with as few queens as possible on the levels below `level`. The LP's
     /// targets are assumed block of levels by block, and the rest is searched for `nodes` nodes. If

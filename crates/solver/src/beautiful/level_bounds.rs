@@ -94,15 +94,11 @@ impl Engine<'_> {
                 let cost = if at_least { 1 } else { -1 };
                 let target = cost as f64 * f64::from(limit);
                 let outcome = self.orbit_lp.cheapest(below, cost, target, self.sink)?;
-                let (objective, values, multipliers) = match outcome {
+                let (values, optimum) = match outcome {
                     LpOutcome::Optimal { objective, values, multipliers } => {
-                        (objective, values, multipliers)
+                        (values, Some((objective, multipliers)))
                     }
-                    LpOutcome::TargetReached(values) => {
-                        counts.push(self.counts_at(&values));
-                        self.witnesses.add(self.orbits, values);
-                        continue;
-                    }
+                    LpOutcome::TargetReached(values) => (values, None),
                     LpOutcome::Infeasible(multipliers) => {
                         if self.prove(&multipliers).is_none() {
                             return Ok(None);
@@ -112,6 +108,7 @@ impl Engine<'_> {
                 };
                 counts.push(self.counts_at(&values));
                 self.witnesses.add(self.orbits, values);
+                let Some((objective, multipliers)) = optimum else { continue };
                 let found = if at_least {
                     (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
                 } else {

@@ -7,10 +7,28 @@ use std::sync::Arc;
 use std::thread;
 
 use super::background_dives::{BackgroundDives, SearchControl, StopDives};
-use super::dive::{DiveOutcome, dive_nodes, dives_in_pass, pass_nodes};
+use super::dive::DiveOutcome;
 use super::engine::{Engine, TrialOutcome};
 use super::params;
 use crate::verdict::Unproven;
+
+/// Returns the number of dives in a pass, from 1, of a trial that began with a `wide` board,
+/// without the first dive of the trial. Once a dive was exhausted, there are fewer.
+pub(super) const fn dives_in_pass(pass: usize, wide: bool, was_exhausted: bool) -> usize {
+    let dives = if wide && !was_exhausted { params::WIDE_DIVES } else { 1 };
+    if pass == 1 { dives - 1 } else { dives }
+}
+
+/// Returns the nodes of each dive in a pass, from 1, of a trial that began with a `wide` board.
+pub(super) fn dive_nodes(wide: bool, pass: usize) -> u64 {
+    pass_nodes(wide, pass).min(params::MAX_DIVE_NODES)
+}
+
+/// Returns the nodes of a pass, from 1, of a trial that began with a `wide` board.
+fn pass_nodes(wide: bool, pass: usize) -> u64 {
+    let nodes = if wide { params::WIDE_DIVE_NODES } else { params::QUICK_NODES };
+    nodes.saturating_mul(params::NODES_GROWTH.saturating_pow(pass.min(64) as u32))
+}
 
 impl Engine<'_> {
     /// Searches for a solution under the current bounds, including the trial on `level`. Returns
@@ -39,9 +57,9 @@ impl Engine<'_> {
         };
         let threads = self.query.threads;
         if threads <= 1 {
-            return self.settle_in_passes(level, passes, (wide, is_exhausted), None);
+            return self.settle_in_passes(level, passes, wide, is_exhausted, None);
         }
-        let dives = BackgroundDives::new(level, (wide, is_exhausted), passes, threads);
+        let dives = BackgroundDives::new(level, passes, threads, wide, is_exhausted);
         // After the dive, the LP has other bounds.
         self.update_lp();
         let start = self.start();
@@ -52,7 +70,7 @@ impl Engine<'_> {
                 let (dives, start, seed) = (&dives, &start, self.rng.u64(..));
                 scope.spawn(move || dives.run(start, seed));
             }
-            self.settle_in_passes(level, passes, (wide, is_exhausted), Some(&dives))
+            self.settle_in_passes(level, passes, wide, is_exhausted, Some(&dives))
         });
         self.search = Arc::new(SearchControl::new(threads));
         self.adopt(dives.into_learned());
@@ -66,7 +84,8 @@ impl Engine<'_> {
         &mut self,
         level: usize,
         passes: usize,
-        (wide, mut is_exhausted): (bool, bool),
+        wide: bool,
+        mut is_exhausted: bool,
         background: Option<&BackgroundDives>,
     ) -> Result<TrialOutcome, Unproven> {
         let in_cases = (self.wide..params::MAX_SQUARES_FOR_CASES)

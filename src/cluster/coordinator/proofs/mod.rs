@@ -85,8 +85,9 @@ impl Proofs {
             };
             let record = store.record().map_err(named)?;
             let goal = record.goal;
-            let hooks = (Arc::clone(&misbehaviour_hook), observers.clone());
-            let proof = Proof::new(goal, store.clone(), record, hooks, state_changes.clone());
+            let (hook, observers) = (Arc::clone(&misbehaviour_hook), observers.clone());
+            let changes = state_changes.clone();
+            let proof = Proof::new(goal, store.clone(), record, hook, observers, changes);
             proofs.insert(goal.job(), Arc::new(proof));
         }
         let queue = Arc::new(TaskQueue::new());
@@ -167,8 +168,9 @@ impl Proofs {
         };
         store.write_record(&record)?;
         self.observers.proof_submitted(goal, &record.submitter);
-        let hooks = (Arc::clone(&self.misbehaviour_hook), self.observers.clone());
-        let proof = Arc::new(Proof::new(goal, store, record, hooks, self.state_changes.clone()));
+        let (hook, observers) = (Arc::clone(&self.misbehaviour_hook), self.observers.clone());
+        let changes = self.state_changes.clone();
+        let proof = Arc::new(Proof::new(goal, store, record, hook, observers, changes));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
         self.state_changes.send_replace(());

@@ -137,7 +137,8 @@ impl Proof {
         goal: Goal,
         store: ProofStore,
         record: ProofRecord,
-        (misbehaviour_hook, observers): (MisbehaviourHook, Observers),
+        misbehaviour_hook: MisbehaviourHook,
+        observers: Observers,
         state_changes: watch::Sender<()>,
     ) -> Self {
         let progress = ProofProgress {
