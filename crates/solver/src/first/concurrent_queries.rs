@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::Duration;
 use std::{fmt, iter, mem, thread};
 
 use super::query::{QueryOutcome, QuerySolver};
-use super::schedule::{Schedule, Turn};
+use super::schedule::{Lag, Policy, Schedule, Turn};
 use crate::progress::{Progress, ProgressSink};
 use crate::threads::{StopOnPanic, lock};
 use nqueens_proof::first::Refutation;
@@ -45,6 +45,10 @@ pub trait SolverSource: fmt::Debug + Sync {
     /// Returns the solvers that have become available since the last call. The first call returns
     /// at least one.
     fn take_new(&self) -> Vec<Box<dyn QuerySolver>>;
+
+    /// Called after tasks were stopped, so that solvers that wait need not poll
+    /// [`Task::is_stopped`] often.
+    fn wake(&self) {}
 }
 
 /// The answer that is wanted from several jobs.
@@ -57,7 +61,7 @@ pub(super) enum Wanted {
 }
 
 /// A job for one or more solvers: a query, or a series of them that decides one prefix.
-pub(super) trait Job: Sync {
+pub(super) trait Job: Send + Sync + Sized {
     /// Returns the prefix that the outcome is about.
     fn prefix(&self) -> &[usize];
 
@@ -70,9 +74,17 @@ pub(super) trait Job: Sync {
         refuted: &mut dyn FnMut(Vec<usize>, Refutation),
     ) -> QueryOutcome;
 
-    /// Returns a query of another group of solvers which may answer the job sooner, for the helper with
-    /// this number; `None` if helping is of no use.
-    fn help(&self, helper: u64) -> Option<PrefixQuery<'_>>;
+    /// Called once when the job is answered, by itself or a helper, this time after it was begun.
+    fn record(&self, outcome: &QueryOutcome, took: Duration);
+
+    /// Returns whether one more group should help with the job, besides so many helpers.
+    fn is_helped(&self, helpers: u64, lag: Lag) -> bool;
+
+    /// Returns the job of a helper: another one about the same prefix, which may answer this one.
+    fn helper(&self) -> Self;
+
+    /// Returns whether the next job to begin, if any, should wait for this one with this lag.
+    fn is_waited_for(&self, lag: Lag) -> bool;
 }
 
 /// An event during [`run_jobs`].
@@ -83,22 +95,37 @@ pub(super) enum Event {
     Nothing,
 }
 
-/// A message from a job's thread.
+/// A message from the thread of a group of solvers.
 enum Message {
     /// A prefix that extends the job's is refuted.
     Refuted(Vec<usize>, Refutation),
     /// The job with this number is done.
     Done(usize, QueryOutcome),
+    /// These solvers of the group can begin other jobs.
+    Surplus(Solvers),
+    /// The thread has ended.
+    Ended,
+}
+
+/// Announces the end of a thread, even by a panic.
+struct Announce(mpsc::Sender<Message>);
+
+impl Drop for Announce {
+    fn drop(&mut self) {
+        drop(self.0.send(Message::Ended));
+    }
 }
 
 /// Maximum time between two events.
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the jobs on groups of solvers, one thread per group, until the wanted answer is known. Each
-/// group begins with the job at its own place in the list, then follows the [`Schedule`]. Its solvers
-/// are idle when there is nothing left for it; other jobs can take them. Returns the number of a job
-/// and its outcome, or `None` if all are refuted or, for [`Wanted::AnyAnswer`], if no answer is a
-/// completion; and all solvers. Stops everything when `on_event` breaks.
+/// Runs the jobs on groups of solvers, one thread per group, until the wanted answer is known. The
+/// groups begin with the first jobs, in order, and follow the [`Schedule`]. The solvers of a group are
+/// idle when there is nothing for it; then this run and those within its jobs can take them for new
+/// groups.
+/// Returns the number of a job and its outcome, or `None` if all are refuted or, for
+/// [`Wanted::AnyAnswer`], if no answer is a completion; and all solvers. Stops everything when
+/// `on_event` breaks.
 ///
 /// # Panics
 /// If a solver panics.
@@ -109,55 +136,38 @@ pub(super) fn run_jobs(
     control: &Control<'_>,
     on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> (Option<(usize, QueryOutcome)>, Solvers) {
-    let (schedule, idle) =
-        (Schedule::new(jobs.len(), groups.len()), IdleSolvers::new(groups.len()));
+    let run = Run {
+        jobs,
+        wanted,
+        schedule: Schedule::new(jobs.len()),
+        idle: IdleSolvers::default(),
+        control,
+    };
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, QueryOutcome)> = None;
+    let mut threads = 0;
     thread::scope(|scope| {
-        for (first, mut solvers) in groups.into_iter().enumerate() {
-            let (schedule, idle, sender) = (&schedule, &idle, sender.clone());
-            scope.spawn(move || {
-                let _guard = StopOnPanic(&control.stopped);
-                let can_be_helped =
-                    |job: usize| wanted == Wanted::FirstOpen && jobs[job].help(1).is_some();
-                let begin = (first < jobs.len()).then_some(Turn::Begin(first));
-                let turns = iter::from_fn(|| schedule.take(can_be_helped));
-                for turn in begin.into_iter().chain(turns) {
-                    if control.is_stopped() {
-                        break;
-                    }
-                    let (number, job) = (turn.job(), &jobs[turn.job()]);
-                    let task = Task { control, done: schedule.done(number), idle };
-                    let outcome = match turn {
-                        Turn::Begin(_) => job.run(&mut solvers, task, &mut |prefix, refutation| {
-                            drop(sender.send(Message::Refuted(prefix, refutation)));
-                        }),
-                        Turn::Help { helper, .. } => match job.help(helper) {
-                            Some(query) => solvers[0].solve(&query, task),
-                            None => QueryOutcome::GivenUp,
-                        },
-                    };
-                    let is_answer =
-                        matches!(outcome, QueryOutcome::Refuted(_) | QueryOutcome::Completed(_));
-                    let counts = is_answer || matches!(turn, Turn::Begin(_));
-                    if !counts || !schedule.finish(number) {
-                        continue;
-                    }
-                    match (wanted, &outcome) {
-                        (Wanted::FirstOpen, QueryOutcome::Refuted(_)) => {}
-                        (Wanted::FirstOpen, _) => schedule.abandon(number + 1..),
-                        (Wanted::AnyAnswer, _) if is_answer => schedule.abandon(0..),
-                        (Wanted::AnyAnswer, _) => {}
-                    }
-                    if sender.send(Message::Done(number, outcome)).is_err() {
-                        break;
-                    }
-                }
-                idle.add(solvers);
-            });
+        let run = &run;
+        let start = |threads: &mut usize, solvers, turn| {
+            *threads += 1;
+            let sender = sender.clone();
+            scope.spawn(move || run.work(solvers, turn, sender));
+        };
+        // All groups count as busy before the first one begins.
+        let turns: Vec<_> = groups.iter().map(|_| run.take()).collect();
+        for (solvers, turn) in groups.into_iter().zip(turns) {
+            match turn {
+                Some(turn) => start(&mut threads, solvers, turn),
+                None => run.idle.add(solvers),
+            }
         }
-        drop(sender);
         loop {
+            while let Some((solver, turn)) = run.admit() {
+                start(&mut threads, vec![solver], turn);
+            }
+            if threads == 0 {
+                break;
+            }
             let event = match receiver.recv_timeout(MAX_EVENT_INTERVAL) {
                 Ok(Message::Refuted(prefix, refutation)) => Event::Refuted(prefix, refutation),
                 Ok(Message::Done(number, QueryOutcome::Refuted(refutation))) => {
@@ -171,33 +181,156 @@ pub(super) fn run_jobs(
                     }
                     Event::Nothing
                 }
-                Err(RecvTimeoutError::Timeout) => Event::Nothing,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Message::Surplus(solvers)) => {
+                    for solver in solvers {
+                        match run.take() {
+                            Some(turn) => start(&mut threads, vec![solver], turn),
+                            None => run.idle.add(vec![solver]),
+                        }
+                    }
+                    continue;
+                }
+                Ok(Message::Ended) => {
+                    threads -= 1;
+                    continue;
+                }
+                Err(_) => Event::Nothing,
             };
             if on_event(event).is_break() {
                 control.stop();
             }
+            if run.schedule.postpone_later(run) {
+                control.wake();
+            }
         }
     });
-    (found, idle.take())
+    // Otherwise `None` would mean that all are refuted.
+    assert!(found.is_some() || control.is_stopped() || run.schedule.is_over());
+    (found, run.idle.take())
 }
 
-/// The solvers whose groups have nothing left to do, and the number of the other groups.
+/// A run of jobs.
+struct Run<'r, J> {
+    jobs: &'r [J],
+    wanted: Wanted,
+    schedule: Schedule,
+    idle: IdleSolvers,
+    control: &'r Control<'r>,
+}
+
+impl<J: Job> Run<'_, J> {
+    /// Takes the next step of a group that becomes busy.
+    fn take(&self) -> Option<Turn> {
+        let turn = self.schedule.take(self)?;
+        self.idle.busy_groups.fetch_add(1, Ordering::Relaxed);
+        Some(turn)
+    }
+
+    /// Takes an idle solver, of this run or an outer one, if there is something for it.
+    fn admit(&self) -> Option<(Box<dyn QuerySolver>, Turn)> {
+        if self.control.is_stopped() || !self.schedule.has_turn(self) {
+            return None;
+        }
+        let solver = self.idle.pop().or_else(|| self.control.take_idle_solver())?;
+        match self.take() {
+            Some(turn) => Some((solver, turn)),
+            None => {
+                self.idle.add(vec![solver]);
+                None
+            }
+        }
+    }
+
+    /// Does this turn, and then the next ones as long as there are any.
+    fn work(&self, mut solvers: Solvers, turn: Turn, sender: mpsc::Sender<Message>) {
+        // Dropped last, when the control is stopped after a panic.
+        let Announce(sender) = &Announce(sender);
+        let _guard = StopOnPanic(&self.control.stopped);
+        let mut next = Some(turn);
+        while let Some(turn) = next
+            && !self.control.is_stopped()
+        {
+            let outcome = self.run_turn(&turn, &mut solvers, sender);
+            let is_answer =
+                matches!(outcome, QueryOutcome::Refuted(_) | QueryOutcome::Completed(_));
+            let counts = is_answer || (!turn.is_help && !self.schedule.put_back(&turn));
+            if counts && let Some((helpers, age)) = self.schedule.finish(turn.job) {
+                self.conclude(&turn, helpers, &outcome, age);
+                drop(sender.send(Message::Done(turn.job, outcome)));
+            }
+            if solvers.len() > 1 && self.schedule.has_job() {
+                drop(sender.send(Message::Surplus(solvers.split_off(1))));
+            }
+            next = self.schedule.take(self);
+        }
+        self.idle.add(solvers);
+        self.idle.busy_groups.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Runs the job of a turn, or that of its helper.
+    fn run_turn(
+        &self,
+        turn: &Turn,
+        solvers: &mut Solvers,
+        sender: &mpsc::Sender<Message>,
+    ) -> QueryOutcome {
+        let place = Some(Place { idle: &self.idle, schedule: &self.schedule, job: turn.job });
+        let task = Task { control: self.control, stopped: &turn.stopped, place };
+        let mut refuted = |prefix, refutation| {
+            drop(sender.send(Message::Refuted(prefix, refutation)));
+        };
+        let job = &self.jobs[turn.job];
+        if turn.is_help {
+            job.helper().run(solvers, task, &mut refuted)
+        } else {
+            job.run(solvers, task, &mut refuted)
+        }
+    }
+
+    /// Draws the conclusions from the outcome of a job that had so many helpers.
+    fn conclude(&self, turn: &Turn, helpers: u64, outcome: &QueryOutcome, took: Duration) {
+        let is_refuted = matches!(outcome, QueryOutcome::Refuted(_));
+        let is_completed = matches!(outcome, QueryOutcome::Completed(_));
+        let abandoned = match self.wanted {
+            Wanted::FirstOpen => (!is_refuted).then_some(turn.job + 1),
+            Wanted::AnyAnswer => (is_refuted || is_completed).then_some(0),
+        };
+        if let Some(first) = abandoned {
+            self.schedule.abandon(first..);
+        }
+        if self.wanted == Wanted::FirstOpen {
+            self.jobs[turn.job].record(outcome, took);
+        }
+        if helpers > 0 || abandoned.is_some() {
+            self.control.wake();
+        }
+    }
+}
+
+impl<J: Job> Policy for Run<'_, J> {
+    fn is_helped(&self, job: usize, helpers: u64, lag: Lag) -> bool {
+        self.wanted == Wanted::FirstOpen && self.jobs[job].is_helped(helpers, lag)
+    }
+
+    fn is_waited_for(&self, job: usize, lag: Lag) -> bool {
+        self.wanted == Wanted::FirstOpen && self.jobs[job].is_waited_for(lag)
+    }
+}
+
+/// The idle solvers of a run, and the number of its groups that have something to do.
+#[derive(Default)]
 pub(super) struct IdleSolvers {
     solvers: Mutex<Solvers>,
-    /// The number of groups that still have something to do.
     busy_groups: AtomicUsize,
 }
 
 impl IdleSolvers {
-    const fn new(groups: usize) -> Self {
-        Self { solvers: Mutex::new(Vec::new()), busy_groups: AtomicUsize::new(groups) }
-    }
-
-    /// Adds the solvers of a group.
     fn add(&self, mut solvers: Solvers) {
         lock(&self.solvers).append(&mut solvers);
-        self.busy_groups.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn pop(&self) -> Option<Box<dyn QuerySolver>> {
+        lock(&self.solvers).pop()
     }
 
     fn take(&self) -> Solvers {
@@ -243,6 +376,16 @@ impl<'a> Control<'a> {
     /// Requests all work under this control to stop soon.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Wakes the solvers that wait, after tasks were stopped.
+    fn wake(&self) {
+        match (self.source, self.outer) {
+            (Some(source), _) => source.wake(),
+            (None, Some(outer)) => outer.control.wake(),
+            (None, None) => {}
+        }
     }
 
     /// Returns whether a stop was requested.
@@ -250,14 +393,24 @@ impl<'a> Control<'a> {
         self.stopped.load(Ordering::Relaxed) || self.outer.is_some_and(Task::is_stopped)
     }
 
-    /// Returns the solvers of the outer runs that are idle, and those that have become available.
-    pub(super) fn take_available_solvers(&self) -> Solvers {
-        let mut solvers = self.source.map_or_else(Vec::new, SolverSource::take_new);
-        if let Some(outer) = self.outer {
-            solvers.append(&mut outer.control.take_available_solvers());
-            solvers.append(&mut outer.idle.take());
+    /// Returns the solvers that have become available.
+    pub(super) fn take_new_solvers(&self) -> Solvers {
+        match (self.source, self.outer) {
+            (Some(source), _) => source.take_new(),
+            (None, Some(outer)) => outer.control.take_new_solvers(),
+            (None, None) => Vec::new(),
         }
-        solvers
+    }
+
+    /// Takes all idle solvers of the outer runs.
+    pub(super) fn take_idle_solvers(&self) -> Solvers {
+        iter::from_fn(|| self.take_idle_solver()).collect()
+    }
+
+    /// Takes one idle solver of an outer run.
+    fn take_idle_solver(&self) -> Option<Box<dyn QuerySolver>> {
+        let Task { control, place, .. } = self.outer?;
+        place.and_then(Place::take_idle_solver).or_else(|| control.take_idle_solver())
     }
 
     /// Returns the number of nodes of all searches.
@@ -280,28 +433,43 @@ impl<'a> Control<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     control: &'a Control<'a>,
-    /// Set once the job is answered or abandoned.
-    done: &'a AtomicBool,
-    /// The idle solvers of the run of the job.
+    /// Set when the job is to stop: it is answered, abandoned or postponed.
+    stopped: &'a AtomicBool,
+    /// `None` if the job is not part of a run.
+    place: Option<Place<'a>>,
+}
+
+/// The place of a job in its run.
+#[derive(Clone, Copy, Debug)]
+struct Place<'a> {
     idle: &'a IdleSolvers,
+    schedule: &'a Schedule,
+    /// The number of the job.
+    job: usize,
+}
+
+impl Place<'_> {
+    /// Takes an idle solver of the run, unless they wait for another job.
+    fn take_idle_solver(self) -> Option<Box<dyn QuerySolver>> {
+        if self.schedule.is_for(self.job) { self.idle.pop() } else { None }
+    }
 }
 
 impl<'a> Task<'a> {
     /// Creates the handle of the only job under `control`.
     pub const fn alone(control: &'a Control<'a>) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
-        static NONE: IdleSolvers = IdleSolvers::new(1);
-        Self { control, done: &NEVER, idle: &NONE }
+        Self { control, stopped: &NEVER, place: None }
     }
 
-    /// Returns whether the answer is no longer wanted.
+    /// Returns whether the answer is no longer wanted, or not now.
     pub fn is_stopped(self) -> bool {
-        self.control.is_stopped() || self.done.load(Ordering::Relaxed)
+        self.control.is_stopped() || self.stopped.load(Ordering::Relaxed)
     }
 
     /// Returns whether another group of solvers still has something to do.
     pub(super) fn others_are_busy(self) -> bool {
-        self.idle.busy_groups.load(Ordering::Relaxed) > 1
+        self.place.is_some_and(|place| place.idle.busy_groups.load(Ordering::Relaxed) > 1)
     }
 
     /// Returns the total work under the control of this job, like [`Control::work`].
@@ -335,33 +503,46 @@ impl ProgressSink for Task<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
-    /// Completes the queries that are only dives, and gives up the others.
-    struct Dives;
+    /// Gives every query up.
+    struct GivesUp;
 
-    impl QuerySolver for Dives {
-        fn solve(&mut self, query: &PrefixQuery<'_>, _: Task<'_>) -> QueryOutcome {
-            if query.only_dives {
-                QueryOutcome::Completed(query.prefix.to_vec())
-            } else {
-                QueryOutcome::GivenUp
-            }
+    impl QuerySolver for GivesUp {
+        fn solve(&mut self, _: &PrefixQuery<'_>, _: Task<'_>) -> QueryOutcome {
+            QueryOutcome::GivenUp
         }
     }
 
-    enum TestJob {
+    #[derive(Default)]
+    struct PostponedJob {
+        is_begun: AtomicBool,
+        is_stopped: AtomicBool,
+    }
+
+    #[derive(Clone, Copy)]
+    enum TestJob<'a> {
         /// Is refuted at once.
         Refuted,
+        /// Is completed at once.
+        Completed,
         /// Is refuted once another solver has joined.
         WaitsForSolver,
-        /// Ends only when it is stopped.
+        /// Ends only when it is stopped, unless a helper completes it.
         WaitsForHelp,
         /// Is refuted once no other group is busy.
         WaitsForOthers,
+        /// Is refuted once two such jobs were begun.
+        Meets(&'a AtomicUsize),
+        /// Is refuted once another job was postponed; later ones wait for it once that one was begun.
+        ComesFirst(&'a PostponedJob),
+        /// Goes on until it is stopped, and is refuted when it is begun again.
+        Postponed(&'a PostponedJob),
     }
 
-    impl Job for TestJob {
+    impl Job for TestJob<'_> {
         fn prefix(&self) -> &[usize] {
             &[7]
         }
@@ -373,38 +554,61 @@ mod tests {
             _: &mut dyn FnMut(Vec<usize>, Refutation),
         ) -> QueryOutcome {
             let control = Control::within(task);
-            match self {
+            let wait_for = |is_over: &dyn Fn() -> bool| {
+                let began = Instant::now();
+                while !is_over() {
+                    assert!(began.elapsed() < Duration::from_secs(60), "it never comes");
+                    thread::yield_now();
+                }
+            };
+            match *self {
                 Self::Refuted => {}
+                Self::Completed => return QueryOutcome::Completed(vec![7]),
                 Self::WaitsForSolver => {
                     while solvers.len() < 2 {
-                        solvers.append(&mut control.take_available_solvers());
+                        solvers.append(&mut control.take_idle_solvers());
                         thread::yield_now();
                     }
                 }
-                Self::WaitsForOthers => {
-                    while task.others_are_busy() {
-                        thread::yield_now();
-                    }
-                }
+                Self::WaitsForOthers => wait_for(&|| !task.others_are_busy()),
                 Self::WaitsForHelp => {
-                    while !task.is_stopped() {
-                        thread::yield_now();
-                    }
+                    wait_for(&|| task.is_stopped());
                     return QueryOutcome::Stopped;
+                }
+                Self::Meets(begun) => {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    wait_for(&|| begun.load(Ordering::Relaxed) == 2);
+                }
+                Self::ComesFirst(other) => wait_for(&|| other.is_stopped.load(Ordering::Relaxed)),
+                Self::Postponed(state) => {
+                    if !state.is_begun.swap(true, Ordering::Relaxed) {
+                        wait_for(&|| task.is_stopped());
+                        state.is_stopped.store(true, Ordering::Relaxed);
+                        return QueryOutcome::GivenUp;
+                    }
                 }
             }
             QueryOutcome::Refuted(Refutation::search())
         }
 
-        fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
-            let query = PrefixQuery { only_dives: true, ..PrefixQuery::new(&[7], 1, helper) };
-            matches!(self, Self::WaitsForHelp).then_some(query)
+        fn record(&self, _: &QueryOutcome, _: Duration) {}
+
+        fn is_helped(&self, helpers: u64, _: Lag) -> bool {
+            matches!(self, Self::WaitsForHelp) && helpers == 0
+        }
+
+        fn helper(&self) -> Self {
+            Self::Completed
+        }
+
+        fn is_waited_for(&self, _: Lag) -> bool {
+            matches!(self, Self::ComesFirst(other) if other.is_begun.load(Ordering::Relaxed))
         }
     }
 
     /// Runs jobs with two groups of one solver. Returns the result and the number of solvers.
-    fn run(jobs: &[TestJob], wanted: Wanted) -> (Option<(usize, QueryOutcome)>, usize) {
-        let groups: Vec<Solvers> = vec![vec![Box::new(Dives)], vec![Box::new(Dives)]];
+    fn run(jobs: &[TestJob<'_>], wanted: Wanted) -> (Option<(usize, QueryOutcome)>, usize) {
+        let groups: Vec<Solvers> = vec![vec![Box::new(GivesUp)], vec![Box::new(GivesUp)]];
         let control = Control::default();
         let mut go_on = |_| ControlFlow::Continue(());
         let (found, solvers) = run_jobs(jobs, wanted, groups, &control, &mut go_on);
@@ -422,6 +626,17 @@ mod tests {
     }
 
     #[test]
+    fn solvers_that_a_job_has_used_begin_other_jobs() {
+        let groups: Vec<Solvers> = vec![vec![Box::new(GivesUp), Box::new(GivesUp)]];
+        let control = Control::default();
+        let mut go_on = |_| ControlFlow::Continue(());
+        let begun = AtomicUsize::new(0);
+        let jobs = [TestJob::Refuted, TestJob::Meets(&begun), TestJob::Meets(&begun)];
+        let (found, solvers) = run_jobs(&jobs, Wanted::FirstOpen, groups, &control, &mut go_on);
+        assert_eq!((found, solvers.len()), (None, 2));
+    }
+
+    #[test]
     fn a_job_can_go_on_until_all_others_are_done() {
         use TestJob::{Refuted, WaitsForOthers};
         for jobs in [&[WaitsForOthers][..], &[WaitsForOthers, Refuted, Refuted]] {
@@ -435,5 +650,14 @@ mod tests {
         let completed = Some((0, QueryOutcome::Completed(vec![7])));
         assert_eq!(run(&[WaitsForHelp], Wanted::FirstOpen), (completed.clone(), 2));
         assert_eq!(run(&[WaitsForHelp, Refuted, Refuted], Wanted::FirstOpen), (completed, 2));
+    }
+
+    #[test]
+    fn jobs_that_were_postponed_are_not_given_up_but_begun_again() {
+        let postponed = PostponedJob::default();
+        let jobs =
+            [TestJob::ComesFirst(&postponed), TestJob::Postponed(&postponed), TestJob::Refuted];
+        assert_eq!(run(&jobs, Wanted::FirstOpen), (None, 2));
+        assert!(postponed.is_stopped.load(Ordering::Relaxed));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Mutex;
+use std::time::Duration;
 use std::{iter, mem};
 
 use super::board::Board;
@@ -24,13 +25,65 @@ pub(super) struct Statistics {
     pub(super) lp_limits: BTreeMap<usize, u64>,
     /// True if the prefix settled last was refuted; the next one usually ends in the same way.
     last_refuted: bool,
+    /// The mean time of recent refutations, in s; `None` before the first one.
+    refutation_s: Option<f64>,
+    slow: SlowAnswers,
+}
+
+/// The time that slow queries took, in s. The weight of each is halved by the next one.
+#[derive(Debug, Default)]
+struct SlowAnswers {
+    completed_s: f64,
+    refuted_s: f64,
 }
 
 impl Statistics {
     /// Creates the statistics of a run on the board of size `n`. On boards of odd size, most
     /// prefixes that have to be settled are refuted.
-    pub(super) const fn new(n: usize) -> Self {
-        Self { lp_limits: BTreeMap::new(), last_refuted: !n.is_multiple_of(2) }
+    pub(super) fn new(n: usize) -> Self {
+        Self {
+            lp_limits: BTreeMap::new(),
+            last_refuted: !n.is_multiple_of(2),
+            refutation_s: None,
+            slow: SlowAnswers::default(),
+        }
+    }
+
+    /// Adds a completion, which took this time.
+    pub(super) fn add_completion(&mut self, took: Duration) {
+        if self.is_slow(took) {
+            self.slow.halve();
+            self.slow.completed_s += took.as_secs_f64();
+        }
+    }
+
+    /// Adds a refutation, which took this time.
+    pub(super) fn add_refutation(&mut self, took: Duration) {
+        let took_s = took.as_secs_f64();
+        if self.is_slow(took) {
+            self.slow.halve();
+            self.slow.refuted_s += took_s;
+        }
+        let mean = self.refutation_s.unwrap_or(took_s);
+        self.refutation_s = Some(mean + params::WEIGHT_OF_REFUTATION * (took_s - mean));
+    }
+
+    /// Returns whether most refutations take less than this time.
+    pub(super) fn is_slow(&self, took: Duration) -> bool {
+        let usual_s = self.refutation_s.map_or(0.0, |mean| params::SLOW_RATIO * mean);
+        took.as_secs_f64() >= usual_s.max(params::LEAST_SLOW_S)
+    }
+
+    /// Returns whether the next prefix that takes long to decide probably has a completion.
+    pub(super) fn expects_completion(&self) -> bool {
+        self.slow.completed_s >= self.slow.refuted_s
+    }
+}
+
+impl SlowAnswers {
+    fn halve(&mut self) {
+        self.completed_s /= 2.0;
+        self.refuted_s /= 2.0;
     }
 }
 
@@ -136,7 +189,7 @@ impl<'a> Decider<'a> {
         &mut self,
         prefixes: &[Vec<usize>],
         lp_limit: u64,
-        work_limit: &WorkLimit<'_>,
+        work_limit: Option<&WorkLimit<'_>>,
     ) -> ControlFlow<(), Decision> {
         let mut begin = 0;
         loop {
@@ -148,7 +201,7 @@ impl<'a> Decider<'a> {
                 }
                 Some((number, false)) => begin + number,
             };
-            if work_limit.is_reached(self.control.work()) {
+            if work_limit.is_some_and(|limit| limit.is_reached(self.control.work())) {
                 return ControlFlow::Continue(Decision::Open);
             }
             match self.decide_below(&prefixes[number], lp_limit, work_limit)? {
@@ -164,7 +217,7 @@ impl<'a> Decider<'a> {
         &mut self,
         prefix: &[usize],
         lp_limit: u64,
-        work_limit: &WorkLimit<'_>,
+        work_limit: Option<&WorkLimit<'_>>,
     ) -> ControlFlow<(), Decision> {
         let n = self.board.n;
         if prefix.len() == n {
@@ -192,6 +245,7 @@ impl<'a> Decider<'a> {
         let mut lp_limit = known.unwrap_or(params::SHORT_QUERY_LPS);
         let mut attempt = 0;
         let decision = loop {
+            self.solvers.append(&mut self.control.take_idle_solvers());
             let mut query = |lp_limit_of_query| {
                 attempt += 1;
                 let query = PrefixQuery::new(prefix, lp_limit_of_query, attempt);
@@ -219,7 +273,7 @@ impl<'a> Decider<'a> {
             });
             let (before, is_local) = (self.control.work(), self.is_local);
             let round = Round { lp_limit, before, is_concurrent, is_local };
-            jobs.insert(place, self.job(Kind::Below { prefix, round }));
+            jobs.insert(place, self.job(Kind::Below { prefix, round: Some(round) }));
             if self.run_jobs(&jobs, Wanted::AnyAnswer, groups)?.is_some() {
                 break Decision::First(0);
             }
@@ -257,8 +311,11 @@ impl<'a> Decider<'a> {
         'a: 'j,
     {
         let known = match kind {
-            Kind::Query { .. } => Refutations::new(),
-            Kind::Decide { prefix } | Kind::Below { prefix, .. } => {
+            Kind::Query { settling: Some(_), .. } => Refutations::new(),
+            Kind::Query { .. } if self.board.n.is_multiple_of(2) => Refutations::new(),
+            Kind::Query { query: PrefixQuery { prefix, .. }, .. }
+            | Kind::Decide { prefix }
+            | Kind::Below { prefix, .. } => {
                 let longer = extending(&self.refuted, prefix);
                 longer.map(|(prefix, refutation)| (prefix.clone(), refutation.clone())).collect()
             }
@@ -282,7 +339,7 @@ impl<'a> Decider<'a> {
         let level = jobs.first().map_or(0, |job| job.prefix().len());
         let Self { solvers, refuted, control, observer, .. } = self;
         let mut all = mem::take(*solvers);
-        all.append(&mut control.take_available_solvers());
+        all.append(&mut control.take_new_solvers());
         let sizes = match groups {
             Some(sizes) => sizes.into_iter().chain(iter::repeat_n(1, all.len())).collect(),
             // A query is for one solver.
@@ -354,4 +411,37 @@ fn insert(
     longer.iter().for_each(|longer| drop(refuted.remove(longer)));
     refuted.insert(prefix.clone(), refutation);
     observer.refuted(&prefix, refuted);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completion_is_expected_until_slow_queries_are_refuted_for_longer() {
+        let ms = Duration::from_millis;
+        let mut statistics = Statistics::new(9);
+        assert!(statistics.expects_completion());
+        // Quick refutations are usual, whatever follows.
+        (0..100).for_each(|_| statistics.add_refutation(ms(10)));
+        assert!(statistics.expects_completion());
+        statistics.add_completion(ms(400));
+        statistics.add_refutation(ms(180));
+        assert!(statistics.expects_completion(), "200 ms and 180 ms");
+        statistics.add_refutation(ms(180));
+        assert!(!statistics.expects_completion(), "100 ms and 270 ms");
+        statistics.add_completion(ms(20));
+        assert!(!statistics.expects_completion(), "it was not slow");
+        statistics.add_completion(ms(200));
+        assert!(statistics.expects_completion(), "250 ms and 135 ms");
+    }
+
+    #[test]
+    fn an_answer_is_slow_if_most_refutations_take_less_time() {
+        let ms = Duration::from_millis;
+        let mut statistics = Statistics::new(9);
+        assert_eq!([49, 51].map(|took| statistics.is_slow(ms(took))), [false, true]);
+        (0..100).for_each(|_| statistics.add_refutation(ms(100)));
+        assert_eq!([290, 310].map(|took| statistics.is_slow(ms(took))), [false, true]);
+    }
 }

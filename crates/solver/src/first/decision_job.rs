@@ -2,12 +2,15 @@
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::board::Board;
 use super::concurrent_queries::{Control, Job, PrefixQuery, Solvers, Task};
 use super::decider::{Decider, Decision, Observer, Statistics};
 use super::lexicographic::Refutations;
+use super::params;
 use super::query::QueryOutcome;
+use super::schedule::Lag;
 use crate::progress::Progress;
 use crate::threads::lock;
 use nqueens_proof::first::Refutation;
@@ -69,8 +72,8 @@ impl WorkLimit<'_> {
 pub(super) enum Kind<'a> {
     /// A query. `settling` is the LP limit of the round if its prefix is being settled.
     Query { query: PrefixQuery<'a>, settling: Option<u64> },
-    /// Queries about longer prefixes in a round.
-    Below { prefix: &'a [usize], round: Round },
+    /// Queries about longer prefixes: in a round, or until the prefix is decided.
+    Below { prefix: &'a [usize], round: Option<Round> },
     /// Queries about a prefix and longer ones, until the prefix is decided.
     Decide { prefix: &'a [usize] },
 }
@@ -87,10 +90,7 @@ impl<'a> Kind<'a> {
 
 impl Job for DecisionJob<'_> {
     fn prefix(&self) -> &[usize] {
-        match self.kind {
-            Kind::Query { query, .. } => query.prefix,
-            Kind::Below { prefix, .. } | Kind::Decide { prefix } => prefix,
-        }
+        self.prefix_of_kind()
     }
 
     fn run(
@@ -110,11 +110,13 @@ impl Job for DecisionJob<'_> {
                 outcome
             }
             Kind::Below { prefix, round } => {
-                let start = task.total_work();
-                let work_limit = WorkLimit { round, task, start, solvers: solvers.len() as u64 };
-                let lp_limit = self.board.lp_limits().query.max(round.lp_limit / 32);
+                let (start, number) = (task.total_work(), solvers.len() as u64);
+                let work_limit =
+                    round.map(|round| WorkLimit { round, task, start, solvers: number });
+                let of_round = round.map_or(0, |round| round.lp_limit / 32);
+                let lp_limit = self.board.lp_limits().query.max(of_round);
                 self.decide(solvers, task, refuted, |decider| {
-                    decider.decide_below(prefix, lp_limit, &work_limit)
+                    decider.decide_below(prefix, lp_limit, work_limit.as_ref())
                 })
             }
             Kind::Decide { prefix } => {
@@ -123,20 +125,50 @@ impl Job for DecisionJob<'_> {
         }
     }
 
-    fn help(&self, helper: u64) -> Option<PrefixQuery<'_>> {
-        if self.board.n.is_multiple_of(2) {
-            return None;
+    fn record(&self, outcome: &QueryOutcome, took: Duration) {
+        // A job that decides a prefix consists of such queries.
+        if matches!(self.kind, Kind::Query { settling: None, .. }) {
+            let mut statistics = lock(self.statistics);
+            match outcome {
+                QueryOutcome::Completed(_) => statistics.add_completion(took),
+                QueryOutcome::Refuted(_) => statistics.add_refutation(took),
+                QueryOutcome::GivenUp | QueryOutcome::Stopped => {}
+            }
         }
-        let (prefix, lp_limit) = match self.kind {
-            Kind::Query { query, settling: None } => (query.prefix, query.lp_limit),
-            Kind::Decide { prefix } => (prefix, self.board.lp_limits().query),
-            Kind::Query { .. } | Kind::Below { .. } => return None,
-        };
-        Some(PrefixQuery { only_dives: true, ..PrefixQuery::new(prefix, lp_limit, helper) })
+    }
+
+    fn is_helped(&self, helpers: u64, lag: Lag) -> bool {
+        helpers == 0 && matches!(self.kind, Kind::Query { .. }) && self.is_waited_for(lag)
+    }
+
+    fn helper(&self) -> Self {
+        let kind = Kind::Below { prefix: self.prefix_of_kind(), round: None };
+        Self { kind, known: self.known.clone(), ..*self }
+    }
+
+    fn is_waited_for(&self, Lag { age, jobs }: Lag) -> bool {
+        if self.board.n.is_multiple_of(2) || !self.is_first_attempt() {
+            return false;
+        }
+        let statistics = lock(self.statistics);
+        let is_far_behind = jobs.is_none_or(|jobs| jobs >= params::MOST_JOBS_AHEAD);
+        statistics.is_slow(age) && (is_far_behind || statistics.expects_completion())
     }
 }
 
-impl DecisionJob<'_> {
+impl<'a> DecisionJob<'a> {
+    const fn prefix_of_kind(&self) -> &'a [usize] {
+        match self.kind {
+            Kind::Query { query, .. } => query.prefix,
+            Kind::Below { prefix, .. } | Kind::Decide { prefix } => prefix,
+        }
+    }
+
+    /// Returns whether the job is the first about its prefix, which is not being settled.
+    pub(super) const fn is_first_attempt(&self) -> bool {
+        matches!(self.kind, Kind::Query { settling: None, .. } | Kind::Decide { .. })
+    }
+
     /// Decides the prefix of the job with these solvers.
     fn decide(
         &self,
@@ -236,8 +268,18 @@ mod tests {
             if went_on { QueryOutcome::GivenUp } else { QueryOutcome::Stopped }
         }
 
-        fn help(&self, _: u64) -> Option<PrefixQuery<'_>> {
-            None
+        fn record(&self, _: &QueryOutcome, _: Duration) {}
+
+        fn is_helped(&self, _: u64, _: Lag) -> bool {
+            false
+        }
+
+        fn helper(&self) -> Self {
+            Self { ..*self }
+        }
+
+        fn is_waited_for(&self, _: Lag) -> bool {
+            false
         }
     }
 

@@ -222,6 +222,10 @@ fn longest_completable(decider: &mut Decider<'_>, greedy: &[usize]) -> ControlFl
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use fastrand::Rng;
     use nqueens_proof::board::{Piece, Problem};
     use nqueens_proof::first::certificate;
@@ -233,6 +237,7 @@ mod tests {
     use crate::classical::{Method, first_answer};
     use crate::progress::Unobserved;
     use crate::test_support::StopAfter;
+    use crate::threads::lock;
 
     /// Gives up at random instead of solving.
     struct GivesUpAtRandom(Box<dyn QuerySolver>, Rng);
@@ -291,6 +296,73 @@ mod tests {
             assert!(certificate(n, expected.as_deref(), &refutations).is_ok(), "n = {n}");
         }
         assert!(runs > 30 && late > 10, "{runs} runs, {late} with more than two solvers");
+    }
+
+    /// Answers no query with this limit about one prefix of the first solution.
+    struct Stuck {
+        solver: Box<dyn QuerySolver>,
+        lp_limit: u64,
+        first: Vec<usize>,
+        state: Arc<Mutex<StuckState>>,
+    }
+
+    #[derive(Default)]
+    struct StuckState {
+        /// The number of queens of that prefix, the first one that is asked about.
+        queens: Option<usize>,
+        /// The number of later queries about longer prefixes.
+        longer: usize,
+    }
+
+    impl QuerySolver for Stuck {
+        fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
+            let mut state = lock(&self.state);
+            let prefix = query.prefix;
+            let has_limit = query.lp_limit == self.lp_limit;
+            if has_limit && state.queens.is_none() && self.first.starts_with(prefix) {
+                state.queens = Some(prefix.len());
+            }
+            let stuck = state.queens.map(|queens| &self.first[..queens]);
+            let is_stuck = has_limit && stuck == Some(prefix);
+            let is_longer = !is_stuck && stuck.is_some_and(|stuck| prefix.starts_with(stuck));
+            state.longer += usize::from(is_longer);
+            drop(state);
+            if !is_stuck {
+                return self.solver.solve(query, task);
+            }
+            let began = Instant::now();
+            while !task.is_stopped() {
+                assert!(began.elapsed() < Duration::from_secs(60), "nothing else decides it");
+                thread::yield_now();
+            }
+            QueryOutcome::Stopped
+        }
+    }
+
+    #[test]
+    fn a_prefix_whose_query_does_not_end_is_decided_by_queries_about_the_next_row() {
+        let mut stuck = 0;
+        for n in (9..=21).step_by(2) {
+            let board = Board { n, placed: Vec::new(), blocked: Vec::new() };
+            let lp_limit = board.lp_limits().query;
+            let first = first_answer(Method::Backtracking, &Problem::empty(Piece::Queen, n));
+            let first = first.expect("a solution");
+            let state = Arc::<Mutex<StuckState>>::default();
+            let solver = |_| -> Box<dyn QuerySolver> {
+                let (solver, state) = (query_solver(n, &[], &[]), Arc::clone(&state));
+                Box::new(Stuck { solver, lp_limit, first: first.clone(), state })
+            };
+            let solvers = ((0..3).map(solver).collect(), true);
+            let (options, control) = (Options::default(), Control::default());
+            let found = search(n, options, solvers, &control, &mut Unobserved, &mut |_| {});
+            assert_eq!(found.solution.as_ref(), Some(&first), "n = {n}");
+            let refutations = found.refutations(n);
+            assert!(certificate(n, Some(&first), &refutations).is_ok(), "n = {n}");
+            let state = lock(&state);
+            assert_eq!(state.queens.is_some(), state.longer > 0, "n = {n}");
+            stuck += usize::from(state.queens.is_some());
+        }
+        assert!(stuck >= 3, "{stuck} sizes");
     }
 
     #[test]

@@ -119,6 +119,9 @@ pub(super) struct LocalSolver<W: Width> {
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
     refuted_positions: RefutedPositions,
+    /// The nodes of the last long search on a board of odd size if that refuted the board, or 0; also 0
+    /// after a dive with a completion.
+    nodes_of_refutation: u64,
     /// True for the queries of this process: the work for checking an answer is not limited, so
     /// refuted positions are kept for later queries about the same prefix and longer ones, and
     /// refutations by limited searches are short.
@@ -145,6 +148,7 @@ struct CompletionSearch<'c, W: Width> {
     proofs: &'c Mutex<Proofs<W>>,
     weights: &'c mut Weights,
     refuted_positions: &'c mut RefutedPositions,
+    nodes_of_refutation: &'c mut u64,
     is_local: bool,
     /// The components in the last LP solution.
     components: Components,
@@ -201,6 +205,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             proofs: &self.proofs,
             weights: &mut self.weights,
             refuted_positions: &mut self.refuted_positions,
+            nodes_of_refutation: &mut self.nodes_of_refutation,
             is_local: self.is_local,
             components: Components::default(),
             random: Rng::with_seed(attempt),
@@ -266,6 +271,7 @@ impl<W: Width> LocalSolver<W> {
             relaxations: None,
             weights: Weights::new(n),
             refuted_positions: RefutedPositions::default(),
+            nodes_of_refutation: 0,
             is_local: true,
             proofs: Arc::default(),
         }
@@ -390,8 +396,12 @@ impl<W: Width> CompletionSearch<'_, W> {
             return found.map_or(QueryOutcome::GivenUp, QueryOutcome::Completed);
         }
         let searching = std::mem::take(&mut self.left.searching);
-        // A small tree is searched before the dives.
-        let first = searching.min(diving.saturating_mul(params::NODES_PER_DIVE_NODE));
+        // A small tree is searched before the dives, and one that is to be refuted like the last one.
+        let small = diving.saturating_mul(params::NODES_PER_DIVE_NODE);
+        let first = searching
+            .min(small.max(
+                self.nodes_of_refutation.saturating_mul(params::NODES_PER_NODE_OF_REFUTATION),
+            ));
         let then = if searching > first { searching } else { 0 };
         let outcome = self
             .search_long(&board, first)
@@ -422,7 +432,11 @@ impl<W: Width> CompletionSearch<'_, W> {
             (None, &mut copy)
         };
         let learned = (weights, &self.components, &mut self.random);
-        dive(board, lp_values, nodes, learned, self.task)
+        let found = dive(board, lp_values, nodes, learned, self.task);
+        if found.is_some() {
+            *self.nodes_of_refutation = 0;
+        }
+        found
     }
 
     /// Searches under the dual bounds of the board with at most `nodes` nodes. Returns `None` if they
@@ -434,7 +448,11 @@ impl<W: Width> CompletionSearch<'_, W> {
         let blocks = self.components.rows();
         let known = (!blocks.is_empty()).then_some(&mut *self.refuted_positions);
         let learned = (&mut *self.weights, &self.components);
-        match limited(board, nodes, learned, known, self.task).0 {
+        let (outcome, searched) = limited(board, nodes, learned, known, self.task);
+        let is_refuted = matches!(outcome, LimitedOutcome::Refuted);
+        *self.nodes_of_refutation =
+            if is_refuted && !self.n.is_multiple_of(2) { searched } else { 0 };
+        match outcome {
             LimitedOutcome::Refuted => {
                 let learned = self.weights.rounded();
                 let search = if blocks.is_empty() {

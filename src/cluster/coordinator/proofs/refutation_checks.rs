@@ -2,7 +2,7 @@
 //!
 //! A check may take longer than the worker's search did, so the search at the coordinator does
 //! not wait for it: it uses a refutation at once, while other threads check those that it uses,
-//! in lexicographic order of their prefixes. The certificate is made of checked refutations only.
+//! in lexicographic order of their prefixes, those below a refuted prefix last. The certificate is made of checked refutations only.
 //! If one cannot be used, because it is wrong or its check takes too long, the search begins
 //! again without it and keeps the others. That stops the queries of honest workers, too, so from
 //! the third time on, the search waits for the check of each refutation.
@@ -151,7 +151,7 @@ impl RefutationChecks {
         !state.ended
     }
 
-    /// Checks the waiting refutation with the first prefix.
+    /// Checks the next waiting refutation.
     fn check_next(&self, is_stopped: &dyn Fn() -> bool) -> Option<Check> {
         let one = lock(&self.state).begin_check()?;
         let is_stopped = || {

@@ -60,6 +60,10 @@ impl SolverSource for RemoteQuerySolvers<'_> {
         };
         (before..*number).map(solver).collect()
     }
+
+    fn wake(&self) {
+        self.queue.wake();
+    }
 }
 
 /// Returns the time until the next save, after one that took `took`. The search waits during a

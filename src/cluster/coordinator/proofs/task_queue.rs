@@ -312,7 +312,7 @@ impl TaskQueue {
         query: TaskQuery,
         wanted: &dyn Fn() -> bool,
     ) -> Option<Answered> {
-        /// The interval for polling `wanted`, since no signal announces its change.
+        /// The interval for polling `wanted`, whose changes are announced only by some searches.
         const POLL: Duration = Duration::from_millis(50);
         let mut state = self.state();
         let number = state.add(job, priority, query);
@@ -331,6 +331,13 @@ impl TaskQueue {
             state =
                 self.answered.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Wakes the solvers that wait for answers, because some of these are no longer wanted.
+    pub(super) fn wake(&self) {
+        // A solver that holds the lock has perhaps asked before the change, and does not wait yet.
+        drop(self.state());
+        self.answered.notify_all();
     }
 
     /// Processes a call of a worker: stores its answers, and waits until there is something to

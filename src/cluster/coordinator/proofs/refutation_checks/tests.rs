@@ -164,6 +164,17 @@ fn refutations_are_used_before_they_are_checked_in_lexicographic_order() {
 }
 
 #[test]
+fn refutations_below_a_refuted_prefix_are_checked_last() {
+    let bench = Bench::new(8);
+    for prefix in [&[0, 2, 5], CLOSED[1], CLOSED[0]] {
+        assert_eq!(bench.add(prefix), Some(Refutation::search()));
+    }
+    let checked: Vec<_> = std::iter::from_fn(|| bench.check_next()).collect();
+    assert_eq!(checked, [CLOSED[0], CLOSED[1], &[0, 2, 5]]);
+    assert_eq!(bench.verdicts(), vec![AnswerVerdict::Good; 3]);
+}
+
+#[test]
 fn the_search_begins_again_without_a_wrong_refutation_and_what_consists_of_it() {
     let bench = Bench::new(8);
     // 0 4 has a completion.

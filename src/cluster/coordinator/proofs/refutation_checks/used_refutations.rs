@@ -185,10 +185,23 @@ impl UsedRefutations {
         below.map(|(longer, refutation)| (longer.to_vec(), refutation.clone()))
     }
 
-    /// Returns the waiting refutation with the first prefix, which then is being checked.
+    /// Returns whether a shorter prefix of this one has a refutation, so that this one probably needs
+    /// none.
+    fn is_covered(&self, prefix: &[usize]) -> bool {
+        (1..prefix.len()).any(|length| {
+            let unchecked = self.unchecked.get(&prefix[..length]);
+            unchecked.and_then(Unchecked::refutation).is_some()
+                || self.checked.get(&prefix[..length]).is_some()
+        })
+    }
+
+    /// Returns the waiting refutation with the first prefix that is not covered or, if all are, with
+    /// the first one. It then is being checked.
     pub(super) fn begin_check(&mut self) -> Option<PrefixRefutation> {
-        let is_waiting = |one: &&mut Unchecked| matches!(one, Unchecked::Waiting(_));
-        let first = self.unchecked.values_mut().find(is_waiting)?;
+        let waiting = |(prefix, one)| matches!(one, &Unchecked::Waiting(_)).then_some(prefix);
+        let mut all = self.unchecked.iter().filter_map(waiting);
+        let first = all.clone().find(|prefix| !self.is_covered(prefix)).or_else(|| all.next())?;
+        let first = self.unchecked.get_mut(&first.clone())?;
         let (refutation, worker) = (first.refutation()?.clone(), first.worker().map(str::to_owned));
         let checking = Unchecked::Checking { refutation, worker };
         let Unchecked::Waiting(one) = std::mem::replace(first, checking) else { return None };
