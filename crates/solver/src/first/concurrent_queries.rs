@@ -46,7 +46,7 @@ pub trait SolverSource: fmt::Debug + Sync {
     /// at least one.
     fn take_new(&self) -> Vec<Box<dyn QuerySolver>>;
 
-    /// Called after tasks were stopped, so that solvers that wait need not poll
+    /// Called when tasks were stopped, except by a panic, so that solvers that wait need not poll
     /// [`Task::is_stopped`] often.
     fn wake(&self) {}
 }
@@ -74,7 +74,8 @@ pub(super) trait Job: Send + Sync + Sized {
         refuted: &mut dyn FnMut(Vec<usize>, Refutation),
     ) -> QueryOutcome;
 
-    /// Called once when the job is answered, by itself or a helper, this time after it was begun.
+    /// Called when the job is done, by itself or a helper, this time after it was begun last, if
+    /// the first open job is wanted.
     fn record(&self, outcome: &QueryOutcome, took: Duration);
 
     /// Returns whether one more group should help with the job, besides so many helpers.
@@ -120,10 +121,9 @@ impl Drop for Announce {
 const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the jobs on groups of solvers, one thread per group, until the wanted answer is known. The
-/// groups begin with the first jobs, in order, and follow the [`Schedule`]. The solvers of a group are
-/// idle when there is nothing for it; then this run and those within its jobs can take them for new
-/// groups.
-/// Returns the number of a job and its outcome, or `None` if all are refuted or, for
+/// groups begin with the first jobs, in order, and follow the [`Schedule`]. The solvers of a group
+/// are idle when there is nothing for it; then this run and those within its jobs can take them for
+/// new groups. Returns the number of a job and its outcome, or `None` if all are refuted or, for
 /// [`Wanted::AnyAnswer`], if no answer is a completion; and all solvers. Stops everything when
 /// `on_event` breaks.
 ///
@@ -204,8 +204,8 @@ pub(super) fn run_jobs(
             }
         }
     });
-    // Otherwise `None` would mean that all are refuted.
-    assert!(found.is_some() || control.is_stopped() || run.schedule.is_over());
+    // The jobs before the one that was found, or all, are refuted.
+    assert!(control.is_stopped() || run.schedule.is_over());
     (found, run.idle.take())
 }
 
@@ -536,7 +536,8 @@ mod tests {
         WaitsForOthers,
         /// Is refuted once two such jobs were begun.
         Meets(&'a AtomicUsize),
-        /// Is refuted once another job was postponed; later ones wait for it once that one was begun.
+        /// Is refuted once another job was postponed; later ones wait for it once that one was
+        /// begun.
         ComesFirst(&'a PostponedJob),
         /// Goes on until it is stopped, and is refuted when it is begun again.
         Postponed(&'a PostponedJob),
@@ -565,7 +566,9 @@ mod tests {
                 Self::Refuted => {}
                 Self::Completed => return QueryOutcome::Completed(vec![7]),
                 Self::WaitsForSolver => {
+                    let began = Instant::now();
                     while solvers.len() < 2 {
+                        assert!(began.elapsed() < Duration::from_secs(60), "it never comes");
                         solvers.append(&mut control.take_idle_solvers());
                         thread::yield_now();
                     }

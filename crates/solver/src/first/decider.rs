@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use super::board::Board;
@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::threads::lock;
 use nqueens_proof::first::{Line, Refutation};
 
-/// Statistics of the prefixes settled so far.
+/// Statistics of the prefixes decided so far.
 #[derive(Debug)]
 pub(super) struct Statistics {
     /// By number of queens: the LP limit of the last round in which a query settled a prefix. The
@@ -30,7 +30,7 @@ pub(super) struct Statistics {
     slow: SlowAnswers,
 }
 
-/// The time that slow queries took, in s. The weight of each is halved by the next one.
+/// The time that slow answers took, in s. The weight of each is halved by the next one.
 #[derive(Debug, Default)]
 struct SlowAnswers {
     completed_s: f64,
@@ -68,7 +68,7 @@ impl Statistics {
         self.refutation_s = Some(mean + params::WEIGHT_OF_REFUTATION * (took_s - mean));
     }
 
-    /// Returns whether most refutations take less than this time.
+    /// Returns whether this time is much longer than recent refutations took.
     pub(super) fn is_slow(&self, took: Duration) -> bool {
         let usual_s = self.refutation_s.map_or(0.0, |mean| params::SLOW_RATIO * mean);
         took.as_secs_f64() >= usual_s.max(params::LEAST_SLOW_S)
@@ -244,6 +244,7 @@ impl<'a> Decider<'a> {
         let known = lock(self.statistics).lp_limits.get(&prefix.len()).copied();
         let mut lp_limit = known.unwrap_or(params::SHORT_QUERY_LPS);
         let mut attempt = 0;
+        let began = Instant::now();
         let decision = loop {
             self.solvers.append(&mut self.control.take_idle_solvers());
             let mut query = |lp_limit_of_query| {
@@ -282,7 +283,14 @@ impl<'a> Decider<'a> {
             }
             lp_limit *= 4;
         };
-        lock(self.statistics).last_refuted = decision == Decision::Refuted;
+        let mut statistics = lock(self.statistics);
+        statistics.last_refuted = decision == Decision::Refuted;
+        if statistics.last_refuted {
+            statistics.add_refutation(began.elapsed());
+        } else {
+            statistics.add_completion(began.elapsed());
+        }
+        drop(statistics);
         ControlFlow::Continue(decision)
     }
 

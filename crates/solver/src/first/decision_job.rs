@@ -137,8 +137,14 @@ impl Job for DecisionJob<'_> {
         }
     }
 
+    /// Remote solvers help only if a completion is expected: the coordinator takes longer to check the
+    /// refutations of all longer prefixes than one of the prefix. Measured with three workers, n = 93:
+    /// 3.4 to 4.9 s of CPU time at the coordinator, and 2.5 s without such help.
     fn is_helped(&self, helpers: u64, lag: Lag) -> bool {
-        helpers == 0 && matches!(self.kind, Kind::Query { .. }) && self.is_waited_for(lag)
+        helpers == 0
+            && matches!(self.kind, Kind::Query { .. })
+            && self.is_waited_for(lag)
+            && (self.is_local || lock(self.statistics).expects_completion())
     }
 
     fn helper(&self) -> Self {
@@ -298,5 +304,34 @@ mod tests {
             let outcome = if goes_on { QueryOutcome::GivenUp } else { QueryOutcome::Stopped };
             assert_eq!(found, Some((0, outcome)), "{is_local}, {solvers}");
         }
+    }
+
+    #[test]
+    fn later_jobs_wait_for_a_slow_one_if_a_completion_is_expected_or_they_are_far_ahead() {
+        let second = Duration::from_secs(1);
+        let statistics = [8, 9].map(|n| Mutex::new(Statistics::new(n)));
+        let boards = [8, 9].map(|n| Board { n, placed: Vec::new(), blocked: Vec::new() });
+        let job = |odd: usize, settling| DecisionJob {
+            kind: Kind::Query { query: PrefixQuery::new(&[1], 15, 0), settling },
+            known: Refutations::new(),
+            board: &boards[odd],
+            statistics: &statistics[odd],
+            is_local: true,
+        };
+        let waits = |job: DecisionJob<'_>, age| {
+            let lags = [Some(1), Some(params::MOST_JOBS_AHEAD), None].map(|jobs| Lag { age, jobs });
+            lags.map(|lag| job.is_waited_for(lag))
+        };
+        assert_eq!(waits(job(1, None), second), [true; 3]);
+        assert_eq!(waits(job(1, None), second / 100), [false; 3], "it is not slow");
+        assert_eq!(waits(job(1, Some(16)), second), [false; 3], "it is being settled");
+        assert_eq!(waits(job(0, None), second), [false; 3], "the size is even");
+        // After a slow refutation, no completion is expected.
+        job(1, None).record(&QueryOutcome::Refuted(Refutation::search()), second / 10);
+        assert_eq!(waits(job(1, None), second), [false, true, true]);
+        let lag = Lag { age: second, jobs: None };
+        assert_eq!([0, 1].map(|helpers| job(1, None).is_helped(helpers, lag)), [true, false]);
+        let remote = DecisionJob { is_local: false, ..job(1, None) };
+        assert!(!remote.is_helped(0, lag));
     }
 }

@@ -10,8 +10,8 @@ pub(super) const SHORT_QUERY_LPS: u64 = 16;
 /// Maximum number of concurrent queries about a part of the greedy prefix.
 pub(super) const MAX_GREEDY_ATTEMPTS: usize = 4;
 
-/// A query is slow from this multiple of the mean time of recent refutations on, but not before this
-/// time, in s.
+/// A query is slow from this multiple of the mean time of recent refutations on, but not before
+/// this time, in s.
 pub(super) const SLOW_RATIO: f64 = 3.0;
 pub(super) const LEAST_SLOW_S: f64 = 0.05;
 
@@ -20,7 +20,8 @@ pub(super) const WEIGHT_OF_REFUTATION: f64 = 0.1;
 
 // For `decision_job.rs`:
 
-/// Number of jobs from a slow one on that are run beside it although no completion is expected.
+/// The next job waits for a slow one if it comes at least so many jobs later, although no
+/// completion is expected.
 pub(super) const MOST_JOBS_AHEAD: usize = 8;
 
 // For `dive.rs`:
@@ -104,10 +105,10 @@ pub const SEARCH_NODES_PER_LP: u64 = 800_000;
 /// 0.3 s, before the dives and after them: 17 and 35 in queries of 128 LPs, 23 and 45 of 32 LPs.
 pub(super) const NODES_PER_DIVE_NODE: u64 = 4;
 
-/// On boards of odd size, a long search before the dives has at least this number of nodes per node of
-/// the last one, if that refuted its board: refutations follow each other, and dives are useless for
-/// them. Measured with one worker for all, and without it, wall-clock s: n = 85 5.1, 5.1; 91 15.8, 16.1;
-/// 93 17.8, 28.0; 97 20.7, 27.7; 99 111.8, 100.1; 101 30.8, 37.2; 103 15.1, 15.2.
+/// On boards of odd size, a long search before the dives has at least this number of nodes per node
+/// of the last one, if that refuted its board: refutations follow each other, and dives are useless
+/// for them. Measured with one worker for all, and without it, wall-clock s: n = 85 5.1, 5.1; 91
+/// 15.8, 16.1; 93 17.8, 28.0; 97 20.7, 27.7; 99 111.8, 100.1; 101 30.8, 37.2; 103 15.1, 15.2.
 pub(super) const NODES_PER_NODE_OF_REFUTATION: u64 = 2;
 
 /// Queries with at least this LP limit eliminate cells first. Measured with 16, 64 and 128, in s:

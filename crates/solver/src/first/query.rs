@@ -119,8 +119,8 @@ pub(super) struct LocalSolver<W: Width> {
     relaxations: Option<Relaxations<W>>,
     weights: Weights,
     refuted_positions: RefutedPositions,
-    /// The nodes of the last long search on a board of odd size if that refuted the board, or 0; also 0
-    /// after a dive with a completion.
+    /// The nodes of the last long search on a board of odd size if that refuted the board, or 0;
+    /// also 0 after a dive with a completion.
     nodes_of_refutation: u64,
     /// True for the queries of this process: the work for checking an answer is not limited, so
     /// refuted positions are kept for later queries about the same prefix and longer ones, and
@@ -396,7 +396,8 @@ impl<W: Width> CompletionSearch<'_, W> {
             return found.map_or(QueryOutcome::GivenUp, QueryOutcome::Completed);
         }
         let searching = std::mem::take(&mut self.left.searching);
-        // A small tree is searched before the dives, and one that is to be refuted like the last one.
+        // A small tree is searched before the dives, and one that is to be refuted like the last
+        // one.
         let small = diving.saturating_mul(params::NODES_PER_DIVE_NODE);
         let first = searching
             .min(small.max(

@@ -162,15 +162,16 @@ impl Schedule {
         lock(&self.0).jobs.iter().all(|job| job.is_done)
     }
 
-    /// Returns whether idle solvers may work for this job: it is the first one that is not done, or none
-    /// is left to begin.
+    /// Returns whether idle solvers may work for this job: it is the first one that is not done, or
+    /// none is left to begin.
     pub(super) fn is_for(&self, job: usize) -> bool {
         let state = lock(&self.0);
         state.beginning().is_none() || state.jobs.iter().position(|job| !job.is_done) == Some(job)
     }
 
-    /// Stops the jobs that were begun after the first one that is not done if even the next one would
-    /// have to wait for it, once for each such job. Returns whether they were stopped.
+    /// Stops the jobs that were begun after the first one that is not done if even the next one
+    /// would have to wait for that one, and if it is the first time for that one. Returns whether
+    /// they were stopped.
     pub(super) fn postpone_later(&self, policy: &impl Policy) -> bool {
         let mut state = lock(&self.0);
         let Some(number) = state.jobs.iter().position(|job| !job.is_done) else { return false };
@@ -188,8 +189,8 @@ impl Schedule {
         true
     }
 
-    /// Puts the job of a turn back if the group was stopped before the job was done. Returns whether it
-    /// was put back.
+    /// Puts the job of a turn back if the group was stopped before the job was done. Returns
+    /// whether it was put back.
     pub(super) fn put_back(&self, turn: &Turn) -> bool {
         let mut state = lock(&self.0);
         let is_stopped = turn.stopped.load(Ordering::Relaxed);

@@ -185,8 +185,8 @@ impl UsedRefutations {
         below.map(|(longer, refutation)| (longer.to_vec(), refutation.clone()))
     }
 
-    /// Returns whether a shorter prefix of this one has a refutation, so that this one probably needs
-    /// none.
+    /// Returns whether a shorter prefix of this one has a refutation, so that this one probably
+    /// needs none.
     fn is_covered(&self, prefix: &[usize]) -> bool {
         (1..prefix.len()).any(|length| {
             let unchecked = self.unchecked.get(&prefix[..length]);
@@ -195,13 +195,15 @@ impl UsedRefutations {
         })
     }
 
-    /// Returns the waiting refutation with the first prefix that is not covered or, if all are, with
-    /// the first one. It then is being checked.
+    /// Returns the waiting refutation of the shortest prefix, the lexicographically first one of
+    /// several. Those that are covered come last. It then is being checked.
     pub(super) fn begin_check(&mut self) -> Option<PrefixRefutation> {
         let waiting = |(prefix, one)| matches!(one, &Unchecked::Waiting(_)).then_some(prefix);
-        let mut all = self.unchecked.iter().filter_map(waiting);
-        let first = all.clone().find(|prefix| !self.is_covered(prefix)).or_else(|| all.next())?;
-        let first = self.unchecked.get_mut(&first.clone())?;
+        let mut prefixes: Vec<&Vec<usize>> = self.unchecked.iter().filter_map(waiting).collect();
+        prefixes.sort_by_key(|prefix| prefix.len());
+        let open = prefixes.iter().find(|prefix| !self.is_covered(prefix));
+        let first = (*open.or_else(|| prefixes.first())?).clone();
+        let first = self.unchecked.get_mut(&first)?;
         let (refutation, worker) = (first.refutation()?.clone(), first.worker().map(str::to_owned));
         let checking = Unchecked::Checking { refutation, worker };
         let Unchecked::Waiting(one) = std::mem::replace(first, checking) else { return None };
