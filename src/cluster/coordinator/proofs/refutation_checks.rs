@@ -1,10 +1,10 @@
 //! The checks of the refutations that the search for a first solution uses.
 //!
-//! A check may take longer than the worker's search did, so the search at the coordinator does not
-//! wait for it: it uses a refutation at once, while other threads check those that it uses, those
-//! of shorter prefixes first and those below a refuted prefix last: a longer one is often needed
-//! only if no refutation of a shorter one is found. The certificate is made of checked refutations
-//! only. If one cannot be used, because it is wrong or its check takes too long, the search begins
+//! A check may take longer than the worker's search did, so the search at the coordinator does
+//! not wait for it: it uses a refutation at once, while other threads check those that it uses, in
+//! lexicographic order of their prefixes, those below a refuted prefix last. The certificate is made
+//! of checked refutations only.
+//! If one cannot be used, because it is wrong or its check takes too long, the search begins
 //! again without it and keeps the others. That stops the queries of honest workers, too, so from
 //! the third time on, the search waits for the check of each refutation.
 

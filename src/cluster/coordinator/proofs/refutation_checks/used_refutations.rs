@@ -195,14 +195,13 @@ impl UsedRefutations {
         })
     }
 
-    /// Returns the waiting refutation of the shortest prefix, the lexicographically first one of
-    /// several. Those that are covered come last. It then is being checked.
+    /// Returns the waiting refutation with the first prefix that is not covered or, if all are, with
+    /// the first one. It then is being checked.
     pub(super) fn begin_check(&mut self) -> Option<PrefixRefutation> {
         let waiting = |(prefix, one)| matches!(one, &Unchecked::Waiting(_)).then_some(prefix);
-        let mut prefixes: Vec<&Vec<usize>> = self.unchecked.iter().filter_map(waiting).collect();
-        prefixes.sort_by_key(|prefix| prefix.len());
-        let open = prefixes.iter().find(|prefix| !self.is_covered(prefix));
-        let first = (*open.or_else(|| prefixes.first())?).clone();
+        let mut prefixes = self.unchecked.iter().filter_map(waiting);
+        let open = prefixes.clone().find(|prefix| !self.is_covered(prefix));
+        let first = open.or_else(|| prefixes.next())?.clone();
         let first = self.unchecked.get_mut(&first)?;
         let (refutation, worker) = (first.refutation()?.clone(), first.worker().map(str::to_owned));
         let checking = Unchecked::Checking { refutation, worker };
