@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use super::board::Board;
-use super::concurrent_queries::{Control, Event, Job as _, PrefixQuery, Solvers, Wanted, run_jobs};
+use super::concurrent_queries::{Event, Job as _, PrefixQuery, Wanted, run_jobs};
+use super::control::{Control, Solvers};
 use super::decision_job::{DecisionJob, Kind, Round, WorkLimit};
 use super::lexicographic::Refutations;
 use super::params;

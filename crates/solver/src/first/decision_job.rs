@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::board::Board;
-use super::concurrent_queries::{Control, Job, PrefixQuery, Solvers, Task};
+use super::concurrent_queries::{Job, PrefixQuery};
+use super::control::{Control, Solvers, Task};
 use super::decider::{Decider, Decision, Observer, Statistics};
 use super::lexicographic::Refutations;
 use super::params;

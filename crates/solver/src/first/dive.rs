@@ -12,7 +12,7 @@
 use fastrand::Rng;
 
 use super::components::Components;
-use super::concurrent_queries::Task;
+use super::control::Task;
 use super::marginals::Factors;
 use super::params;
 use super::residual::{Branch, Residual, State};

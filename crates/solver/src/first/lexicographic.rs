@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 use super::LARGEST;
 use super::board::Board;
-use super::concurrent_queries::{Control, SolverSource, Solvers};
+use super::control::{Control, SolverSource, Solvers};
 use super::decider::{Decider, Decision, Observer, Statistics};
 use super::query::query_solvers;
 use crate::progress::{Progress, ProgressSink};
@@ -230,7 +230,8 @@ mod tests {
     use nqueens_proof::board::{Piece, Problem};
     use nqueens_proof::first::certificate;
 
-    use super::super::concurrent_queries::{PrefixQuery, Task};
+    use super::super::concurrent_queries::PrefixQuery;
+    use super::super::control::Task;
     use super::super::query::{QueryOutcome, QuerySolver, query_solver};
     use super::super::resume;
     use super::*;

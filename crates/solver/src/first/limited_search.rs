@@ -9,7 +9,7 @@
 use std::iter;
 
 use super::components::Components;
-use super::concurrent_queries::Task;
+use super::control::Task;
 use super::params;
 use super::placements::Placements;
 use super::refuted_positions::{OpenLines, RefutedPositions};
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::bitset::BitSet;
     use crate::first::board::Board;
-    use crate::first::concurrent_queries::Control;
+    use crate::first::control::Control;
     use crate::first::tests::squares;
     use crate::first::width::Width64x64;
     use nqueens_proof::board::{Piece, is_solution};

@@ -49,6 +49,7 @@
 mod board;
 mod components;
 mod concurrent_queries;
+mod control;
 mod decider;
 mod decision_job;
 mod dive;
@@ -75,7 +76,8 @@ mod weights;
 mod width;
 mod window;
 
-pub use concurrent_queries::{Control, PrefixQuery, SolverSource, Task};
+pub use concurrent_queries::PrefixQuery;
+pub use control::{Control, SolverSource, Task};
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
 pub use params::SEARCH_NODES_PER_LP;
 pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver, query_solvers};

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::concurrent_queries::Task;
+use super::control::Task;
 use super::dual_bound::DualBound;
 use super::params;
 use super::relaxation::{Assignment, Master};

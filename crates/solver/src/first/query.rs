@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use fastrand::Rng;
 
 use super::components::Components;
-use super::concurrent_queries::{PrefixQuery, Task};
+use super::concurrent_queries::PrefixQuery;
+use super::control::Task;
 use super::dive::dive;
 use super::dual_bound::DualBound;
 use super::limited_search::{LimitedOutcome, limited};

@@ -8,7 +8,7 @@
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
 //! as needed, and the integer multipliers are tried after each solve.
 
-use super::concurrent_queries::Task;
+use super::control::Task;
 use super::dual_bound::{heaviest, repaired};
 use super::knapsack::Knapsack;
 use super::params;

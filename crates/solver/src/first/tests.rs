@@ -4,7 +4,8 @@ use fastrand::Rng;
 
 use super::board::{Board, is_free};
 use super::components::Components;
-use super::concurrent_queries::{Control, PrefixQuery, Task};
+use super::concurrent_queries::PrefixQuery;
+use super::control::{Control, Task};
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
 use super::probing::{Eliminations, Probing};
