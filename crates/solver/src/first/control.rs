@@ -1,5 +1,5 @@
-//! State that the threads of a run of concurrent queries share: the stop flag and the counters of work, the
-//! handles of jobs, and the solvers that are idle.
+//! State that the threads of a run of concurrent queries share: the stop flag and the counters of
+//! work, the handles of jobs, and the solvers that are idle.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

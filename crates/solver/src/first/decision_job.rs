@@ -80,6 +80,14 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
+    /// Returns the prefix that it is about.
+    const fn prefix(self) -> &'a [usize] {
+        match self {
+            Self::Query { query, .. } => query.prefix,
+            Self::Below { prefix, .. } | Self::Decide { prefix } => prefix,
+        }
+    }
+
     pub(super) const fn query(query: PrefixQuery<'a>) -> Self {
         Self::Query { query, settling: None }
     }
@@ -91,7 +99,7 @@ impl<'a> Kind<'a> {
 
 impl Job for DecisionJob<'_> {
     fn prefix(&self) -> &[usize] {
-        self.prefix_of_kind()
+        self.kind.prefix()
     }
 
     fn run(
@@ -149,7 +157,7 @@ impl Job for DecisionJob<'_> {
     }
 
     fn helper(&self) -> Self {
-        let kind = Kind::Below { prefix: self.prefix_of_kind(), round: None };
+        let kind = Kind::Below { prefix: self.kind.prefix(), round: None };
         Self { kind, known: self.known.clone(), ..*self }
     }
 
@@ -163,16 +171,9 @@ impl Job for DecisionJob<'_> {
     }
 }
 
-impl<'a> DecisionJob<'a> {
-    const fn prefix_of_kind(&self) -> &'a [usize] {
-        match self.kind {
-            Kind::Query { query, .. } => query.prefix,
-            Kind::Below { prefix, .. } | Kind::Decide { prefix } => prefix,
-        }
-    }
-
+impl DecisionJob<'_> {
     /// Returns whether the job is the first about its prefix, which is not being settled.
-    pub(super) const fn is_first_attempt(&self) -> bool {
+    const fn is_first_attempt(&self) -> bool {
         matches!(self.kind, Kind::Query { settling: None, .. } | Kind::Decide { .. })
     }
 

@@ -11,17 +11,17 @@ pub(super) const SHORT_QUERY_LPS: u64 = 16;
 pub(super) const MAX_GREEDY_ATTEMPTS: usize = 4;
 
 /// A query is slow from this multiple of the mean time of recent refutations on, but not before
-/// this time, in s.
+/// this time, in s. Not compared with other values.
 pub(super) const SLOW_RATIO: f64 = 3.0;
 pub(super) const LEAST_SLOW_S: f64 = 0.05;
 
-/// Weight of a refutation in the mean time.
+/// Weight of a refutation in the mean time. Not compared with other values.
 pub(super) const WEIGHT_OF_REFUTATION: f64 = 0.1;
 
 // For `decision_job.rs`:
 
 /// The next job waits for a slow one if it comes at least so many jobs later, although no
-/// completion is expected.
+/// completion is expected. Chosen when solvers dived for the slow one instead.
 pub(super) const MOST_JOBS_AHEAD: usize = 8;
 
 // For `dive.rs`:

@@ -400,10 +400,9 @@ impl<W: Width> CompletionSearch<'_, W> {
         // A small tree is searched before the dives, and one that is to be refuted like the last
         // one.
         let small = diving.saturating_mul(params::NODES_PER_DIVE_NODE);
-        let first = searching
-            .min(small.max(
-                self.nodes_of_refutation.saturating_mul(params::NODES_PER_NODE_OF_REFUTATION),
-            ));
+        let like_last =
+            self.nodes_of_refutation.saturating_mul(params::NODES_PER_NODE_OF_REFUTATION);
+        let first = searching.min(small.max(like_last));
         let then = if searching > first { searching } else { 0 };
         let outcome = self
             .search_long(&board, first)

@@ -217,7 +217,6 @@ mod tests {
     use super::*;
 
     /// Lets two groups help with one job, and later jobs wait for one job.
-    #[derive(Default)]
     struct TestPolicy {
         helped: Option<usize>,
         awaited: Option<usize>,
