@@ -1,6 +1,9 @@
 //! Cliques of mutually attacking squares that a point of the orbit LP violates.
 
+use std::collections::BTreeSet;
+
 use super::bounds::Bounds;
+use super::csp::sharing_lines;
 use super::orbits::Orbits;
 use super::params;
 use crate::bitset;
@@ -19,29 +22,33 @@ pub(super) fn violated(
     let support = Support::new(orbits, bounds, values);
     let mut remaining = None;
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
+    let mut extended = BTreeSet::new();
     let (mut clique, mut open) = (Vec::new(), Vec::new());
     for (seed, &square) in support.squares.iter().enumerate() {
         if orbits.orbits[orbits.orbit_of[square]].squares[0] != square {
             continue;
         }
-        let neighbours = support.attacked_by(seed);
-        let attacked = support.attacked_among(&neighbours);
-        let words = neighbours.len().div_ceil(64);
-        for second in 0..neighbours.len() {
+        for second in bitset::elements(support.attacked_by(seed)) {
             clique.clear();
-            clique.extend([seed, neighbours[second]]);
-            // The neighbours that all squares of the clique attack.
+            clique.extend([seed, second]);
+            // The places that all squares of the clique attack.
             open.clear();
-            open.extend_from_slice(&attacked[second * words..][..words]);
+            open.extend_from_slice(support.attacked_by(seed));
+            let mut last = second;
             loop {
-                let Some(next) = bitset::elements(&open).next() else { break };
-                clique.push(neighbours[next]);
-                for (open, attacked) in open.iter_mut().zip(&attacked[next * words..]) {
+                for (open, attacked) in open.iter_mut().zip(support.attacked_by(last)) {
                     *open &= attacked;
                 }
+                let Some(next) = bitset::elements(&open).next() else { break };
+                clique.push(next);
+                last = next;
             }
             let sum = clique.iter().map(|&place| support.values[place]).sum();
             if sum > 1.0 + params::MIN_CLIQUE_VIOLATION {
+                clique.sort_unstable();
+                if !extended.insert(clique.clone()) {
+                    continue;
+                }
                 let mut squares = clique.iter().map(|&place| support.squares[place]).collect();
                 let remaining = remaining.get_or_insert_with(|| bounds.squares(orbits));
                 extend(n, &mut squares, remaining);
@@ -72,13 +79,14 @@ fn extend(n: usize, clique: &mut Vec<usize>, squares: &[usize]) {
 struct Support {
     squares: Vec<usize>,
     values: Vec<f64>,
-    lines: Vec<[usize; 4]>,
-    /// The places on each line, ascending.
-    on_line: Vec<Vec<usize>>,
+    /// For each place, the set of the others that a queen there attacks, in `words` words.
+    attacked: Vec<u64>,
+    words: usize,
 }
 
 impl Support {
     fn new(orbits: &Orbits, bounds: &Bounds, values: &[f64]) -> Self {
+        let n = orbits.n;
         let mut squares = Vec::new();
         for orbit in bounds.remaining() {
             let of_orbit = &orbits.orbits[orbit].squares;
@@ -89,44 +97,15 @@ impl Support {
         }
         squares.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let (values, squares): (Vec<f64>, Vec<usize>) = squares.into_iter().unzip();
-        let lines: Vec<[usize; 4]> =
-            squares.iter().map(|&square| prices::lines(orbits.n, square)).collect();
-        let mut on_line = vec![Vec::new(); 6 * orbits.n];
-        for (place, lines) in lines.iter().enumerate() {
-            lines.iter().for_each(|&line| on_line[line].push(place));
-        }
-        Self { squares, values, lines, on_line }
+        let words = squares.len().div_ceil(64);
+        let lines_of = |place: usize| prices::lines(n, squares[place]).into_iter();
+        let attacked = sharing_lines(squares.len(), prices::level(n, 0), lines_of);
+        Self { squares, values, attacked, words }
     }
 
-    /// Returns the other places that a queen at a place attacks, ascending.
-    fn attacked_by(&self, place: usize) -> Vec<usize> {
-        let on_lines = self.lines[place].iter().flat_map(|&line| &self.on_line[line]);
-        let mut attacked: Vec<usize> = on_lines.copied().filter(|&other| other != place).collect();
-        attacked.sort_unstable();
-        attacked
-    }
-
-    /// Returns, for each of these places, the set of the others that a queen there attacks, by
-    /// their indices in `places`. All sets have the same number of words.
-    fn attacked_among(&self, places: &[usize]) -> Vec<u64> {
-        let words = places.len().div_ceil(64);
-        let mut on_line = vec![0; self.on_line.len() * words];
-        for (index, &place) in places.iter().enumerate() {
-            for line in self.lines[place] {
-                bitset::insert(&mut on_line[line * words..][..words], index);
-            }
-        }
-        let mut sets = vec![0; places.len() * words];
-        for (index, &place) in places.iter().enumerate() {
-            let attacked = &mut sets[index * words..][..words];
-            for line in self.lines[place] {
-                for (attacked, on_line) in attacked.iter_mut().zip(&on_line[line * words..]) {
-                    *attacked |= on_line;
-                }
-            }
-            bitset::remove(attacked, index);
-        }
-        sets
+    /// Returns the set of the other places that a queen at a place attacks.
+    fn attacked_by(&self, place: usize) -> &[u64] {
+        &self.attacked[place * self.words..][..self.words]
     }
 }
 

@@ -144,7 +144,7 @@ impl Csp {
             candidate_groups.push(Group { range: range.clone(), candidates: members });
         }
         let words = candidates.len().div_ceil(64);
-        let attacks = Attacks::new(n, &candidates, words);
+        let attacks = Attacks::new(n, &candidates);
         let required = (0..count).map(|line| line < 2 * n).collect();
         Self {
             n,
@@ -224,30 +224,41 @@ fn quarter_turn_orbits(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
 }
 
 impl Attacks {
-    fn new(n: usize, candidates: &[Vec<u32>], words: usize) -> Self {
+    fn new(n: usize, candidates: &[Vec<u32>]) -> Self {
         if candidates.len() > MOST_FOR_MASKS && candidates.iter().all(|squares| squares.len() == 1)
         {
             return Self::SharedConstraints;
         }
-        let mut on = vec![Vec::new(); prices::level(n, 0)];
-        let lines_of = |square: u32| prices::lines(n, square as usize);
-        for (candidate, squares) in (0u32..).zip(candidates) {
-            for line in squares.iter().flat_map(|&square| lines_of(square)) {
-                if on[line].last() != Some(&candidate) {
-                    on[line].push(candidate);
-                }
-            }
-        }
-        let mut masks = vec![0u64; candidates.len() * words];
-        for (candidate, squares) in candidates.iter().enumerate() {
-            let mask = &mut masks[candidate * words..(candidate + 1) * words];
-            for line in squares.iter().flat_map(|&square| lines_of(square)) {
-                for &other in &on[line] {
-                    bitset::insert(mask, other as usize);
-                }
-            }
-            bitset::remove(mask, candidate);
-        }
-        Self::Masks(masks)
+        let lines_of = |candidate: usize| {
+            candidates[candidate].iter().flat_map(|&square| prices::lines(n, square as usize))
+        };
+        Self::Masks(sharing_lines(candidates.len(), prices::level(n, 0), lines_of))
     }
+}
+
+/// Returns, for each of so many elements, the set of the others that are on one of its lines, in as
+/// many words as a set of all elements takes. The lines are numbered below `count`.
+pub(super) fn sharing_lines<L: Iterator<Item = usize>>(
+    elements: usize,
+    count: usize,
+    lines_of: impl Fn(usize) -> L,
+) -> Vec<u64> {
+    let words = elements.div_ceil(64);
+    let mut on_line = vec![0; count * words];
+    for element in 0..elements {
+        for line in lines_of(element) {
+            bitset::insert(&mut on_line[line * words..][..words], element);
+        }
+    }
+    let mut sharing = vec![0; elements * words];
+    for element in 0..elements {
+        let others = &mut sharing[element * words..][..words];
+        for line in lines_of(element) {
+            for (others, on_line) in others.iter_mut().zip(&on_line[line * words..]) {
+                *others |= on_line;
+            }
+        }
+        bitset::remove(others, element);
+    }
+    sharing
 }

@@ -1,9 +1,11 @@
 //! Bounds on the number of queens on a level, by the orbit LP, with multipliers that prove them.
 
+use std::sync::Arc;
+
 use super::cliques;
 use super::engine::Engine;
+use super::lp_witnesses::Point;
 use super::orbit_lp::{LpOutcome, Multipliers};
-use super::orbits::OrbitId;
 use super::params;
 use crate::verdict::Unproven;
 
@@ -77,7 +79,7 @@ impl Engine<'_> {
     /// orbit LP, whose bounds must be current. Returns the number of limits found, or `None` if
     /// there is no solution.
     pub(super) fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Unproven> {
-        let mut counts = self.known_counts();
+        let mut points: Vec<Arc<Point>> = self.known_points().into_iter().cloned().collect();
         let mut limits = 0;
         for below in level + 1..self.orbits.levels.len() {
             if self.bounds.remaining_on(&self.orbits.levels[below]).next().is_none() {
@@ -86,8 +88,9 @@ impl Engine<'_> {
             for at_least in [true, false] {
                 let range = self.bounds.range(below).unwrap_or((0, self.query.n as u32));
                 let limit = if at_least { range.0 } else { range.1 };
-                let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
-                if range.0 == range.1 || counts.iter().any(at_limit) {
+                let at_limit =
+                    |point: &Arc<Point>| (point.counts()[below] - f64::from(limit)).abs() < 1e-6;
+                if range.0 == range.1 || points.iter().any(at_limit) {
                     continue;
                 }
                 self.report()?;
@@ -106,8 +109,7 @@ impl Engine<'_> {
                         continue;
                     }
                 };
-                counts.push(self.counts_at(&values));
-                self.witnesses.add(self.orbits, values);
+                points.push(self.witnesses.add(self.orbits, values));
                 let Some((objective, multipliers)) = optimum else { continue };
                 let found = if at_least {
                     (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
@@ -116,9 +118,9 @@ impl Engine<'_> {
                 };
                 if found != range && self.limit(below, found, at_least, multipliers) {
                     limits += 1;
-                    counts.retain(|counts| {
-                        counts[below] > f64::from(found.0) - 1e-6
-                            && counts[below] < f64::from(found.1) + 1e-6
+                    points.retain(|point| {
+                        let queens = point.counts()[below];
+                        queens > f64::from(found.0) - 1e-6 && queens < f64::from(found.1) + 1e-6
                     });
                 }
             }
@@ -154,16 +156,5 @@ impl Engine<'_> {
         self.bounds.set_range(level, if proved { Some(found) } else { known });
         self.orbit_lp.set_bounds(&self.bounds);
         proved
-    }
-
-    /// Returns the queens on each level at each of these points.
-    fn known_counts(&self) -> Vec<Vec<f64>> {
-        self.known_points().into_iter().map(|point| self.counts_at(point)).collect()
-    }
-
-    /// Returns the queens on each level at a point.
-    fn counts_at(&self, point: &[f64]) -> Vec<f64> {
-        let count = |orbits: &Vec<OrbitId>| orbits.iter().map(|&orbit| point[orbit]).sum();
-        self.orbits.levels.iter().map(|level| count(&level.orbits)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::orbits::{Level, OrbitId, Orbits};
+use super::orbits::{Level, OrbitId, Orbits, most_on_diagonals};
 use super::params;
 
 /// The least value that counts as 1.
@@ -12,9 +12,19 @@ pub(super) const ONE: f64 = 1.0 - 1e-6;
 /// Points of the orbit LP seen so far. No LP is solved for what they already show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LpWitnesses {
-    points: Vec<Arc<Point>>,
+    witnesses: Vec<Witness>,
     /// The number of points seen, also of those that are no longer kept.
     seen: usize,
+}
+
+/// A point that was seen.
+#[derive(Clone, Debug)]
+struct Witness {
+    point: Arc<Point>,
+    /// Its number, from 0, among those seen.
+    number: usize,
+    /// The number of cliques, from the first one on, that it is known to satisfy.
+    satisfied: usize,
 }
 
 /// A feasible point.
@@ -24,63 +34,112 @@ pub(super) struct Point {
     values: Vec<f64>,
     /// The orbits with queens.
     support: Vec<OrbitId>,
+    /// The orbits with at least one queen.
+    occupied: Vec<OrbitId>,
     /// The number of queens on each level.
     counts: Vec<f64>,
+    /// By distance from the main diagonals: true if there is at least one queen fewer than diagonals.
+    slack: Vec<bool>,
 }
 
 impl Point {
     fn new(orbits: &Orbits, values: Vec<f64>) -> Self {
+        let above =
+            |least: f64| (0..values.len()).filter(|&orbit| values[orbit] >= least).collect();
+        let support: Vec<OrbitId> = above(1e-7);
         let count = |level: &Level| level.orbits.iter().map(|&orbit| values[orbit]).sum::<f64>();
+        let mut on_diagonals = vec![0.0; orbits.n];
+        for &orbit in &support {
+            orbits.diagonals_of(orbit).into_iter().for_each(|d| on_diagonals[d] += values[orbit]);
+        }
+        let has_slack =
+            |(distance, &queens): (usize, &f64)| queens < most_on_diagonals(distance) as f64 - ONE;
         Self {
-            support: (0..values.len()).filter(|&orbit| values[orbit] >= 1e-7).collect(),
+            occupied: above(ONE),
+            support,
             counts: orbits.levels.iter().map(count).collect(),
+            slack: on_diagonals.iter().enumerate().map(has_slack).collect(),
             values,
         }
     }
 
-    fn satisfies(&self, bounds: &Bounds, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
-        let within = |(level, &count): (usize, &f64)| {
-            bounds.range(level).is_none_or(|(least, most)| {
-                count > f64::from(least) - 1e-6 && count < f64::from(most) + 1e-6
-            })
+    /// Returns the orbits with at least one queen.
+    pub(super) fn occupied(&self) -> &[OrbitId] {
+        &self.occupied
+    }
+
+    /// Returns the number of queens on each level.
+    pub(super) fn counts(&self) -> &[f64] {
+        &self.counts
+    }
+
+    /// Returns, by distance from the main diagonals, whether there is at least one queen fewer than
+    /// diagonals.
+    pub(super) fn slack(&self) -> &[bool] {
+        &self.slack
+    }
+
+    /// Returns whether there is at most one queen on a clique of squares.
+    fn satisfies(&self, orbits: &Orbits, clique: &[usize]) -> bool {
+        let on_images = |&square: &usize| {
+            let orbit = orbits.orbit_of[square];
+            self.values[orbit] * (8.0 / orbits.orbits[orbit].squares.len() as f64)
         };
-        let satisfies = |clique: &Vec<(OrbitId, f64)>| {
-            clique.iter().map(|&(orbit, a)| a * self.values[orbit]).sum::<f64>() < 8.0 + 1e-6
-        };
+        clique.iter().map(on_images).sum::<f64>() < 8.0 + 1e-6
+    }
+
+    /// Returns whether all its queens are on remaining orbits, and as many on these levels as they
+    /// allow.
+    fn is_within(&self, bounds: &Bounds, ranges: &[(usize, f64, f64)]) -> bool {
         self.support.iter().all(|&orbit| bounds.is_remaining(orbit))
-            && self.counts.iter().enumerate().all(within)
-            && cliques.iter().all(satisfies)
+            && ranges.iter().all(|&(level, least, most)| {
+                self.counts[level] > least - 1e-6 && self.counts[level] < most + 1e-6
+            })
     }
 }
 
 impl LpWitnesses {
-    pub(super) fn add(&mut self, orbits: &Orbits, values: Vec<f64>) {
-        self.add_point(Arc::new(Point::new(orbits, values)));
+    /// Adds a point, the number of queens on each orbit, and returns it.
+    pub(super) fn add(&mut self, orbits: &Orbits, values: Vec<f64>) -> Arc<Point> {
+        let point = Arc::new(Point::new(orbits, values));
+        self.add_point(Arc::clone(&point));
+        point
     }
 
     pub(super) fn add_point(&mut self, point: Arc<Point>) {
-        self.seen += 1;
-        if self.points.len() == params::MAX_LP_POINTS {
-            self.points.remove(0);
+        if self.witnesses.len() == params::MAX_LP_POINTS {
+            self.witnesses.remove(0);
         }
-        self.points.push(point);
+        self.witnesses.push(Witness { point, number: self.seen, satisfied: 0 });
+        self.seen += 1;
     }
 
     /// Returns the points that were added since this was `earlier` and are still kept.
-    pub(super) fn since(mut self, earlier: &Self) -> Vec<Arc<Point>> {
-        let first = self.points.len().saturating_sub(self.seen - earlier.seen);
-        self.points.split_off(first)
+    pub(super) fn since(self, earlier: &Self) -> Vec<Arc<Point>> {
+        let new = self.witnesses.into_iter().filter(|witness| witness.number >= earlier.seen);
+        new.map(|witness| witness.point).collect()
     }
 
-    /// Returns the points that satisfy `bounds` and the cliques: the number of queens on each orbit.
-    pub(super) fn under(
-        &self,
-        bounds: &Bounds,
-        cliques: &[Vec<(OrbitId, f64)>],
-    ) -> impl Iterator<Item = &Vec<f64>> {
-        self.points
-            .iter()
-            .filter(move |point| point.satisfies(bounds, cliques))
-            .map(|point| &point.values)
+    /// Drops the points that violate a clique. In all calls, the cliques must begin with those of the
+    /// call before.
+    pub(super) fn retain_under_cliques(&mut self, orbits: &Orbits, cliques: &[Vec<usize>]) {
+        self.witnesses.retain_mut(|Witness { point, satisfied, .. }| {
+            let new = &cliques[*satisfied..];
+            *satisfied = cliques.len();
+            new.iter().all(|clique| point.satisfies(orbits, clique))
+        });
+    }
+
+    /// Returns the points that satisfy the bounds.
+    pub(super) fn within(&self, orbits: &Orbits, bounds: &Bounds) -> Vec<&Arc<Point>> {
+        // On a level without squares there are no queens.
+        let range = |(level, orbits): (usize, &Level)| {
+            let (least, most) = bounds.range(level)?;
+            let is_open = least > 0 || bounds.remaining_on(orbits).next().is_some();
+            is_open.then_some((level, f64::from(least), f64::from(most)))
+        };
+        let ranges: Vec<_> = orbits.levels.iter().enumerate().filter_map(range).collect();
+        let points = self.witnesses.iter().map(|witness| &witness.point);
+        points.filter(|point| point.is_within(bounds, &ranges)).collect()
     }
 }

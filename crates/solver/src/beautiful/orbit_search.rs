@@ -1,7 +1,9 @@
 //! Searches under the current bounds: short ones, long ones in parallel subtrees, and orbit
 //! searches.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::{iter, thread};
 
 use super::csp::Csp;
 use super::engine::{Engine, TrialOutcome};
@@ -97,18 +99,44 @@ impl Engine<'_> {
         csp.child(root, candidate).ok()
     }
 
-    /// Runs a search with restarts, which learns weights.
+    /// Runs a search with restarts, which learns weights. With several threads, each of them runs one
+    /// in another order, for its share of the nodes; the first result of any of them counts.
     fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
-        self.seed += 1;
         let cancel = CancelToken::default();
-        let mut search = Search::new(csp, &cancel, self.seed);
-        if self.weights.len() == csp.constraints.len() {
-            search.set_weights(&self.weights, 0);
+        let threads = self.search.threads();
+        let share = nodes.div_ceil(threads as u64);
+        let mut searches: Vec<Search<'_>> = (0..threads)
+            .map(|_| {
+                self.seed += 1;
+                let mut search = Search::new(csp, &cancel, self.seed);
+                if self.weights.len() == csp.constraints.len() {
+                    search.set_weights(&self.weights, 0);
+                }
+                search
+            })
+            .collect();
+        let run = &|search: &mut Search<'_>| {
+            let end = search.run(root, share);
+            if end != SearchOutcome::LimitReached {
+                cancel.stop();
+            }
+            end
+        };
+        let end = thread::scope(|scope| {
+            let (own, others) = searches.split_first_mut()?;
+            let others: Vec<_> =
+                others.iter_mut().map(|search| scope.spawn(move || run(search))).collect();
+            let own = run(own);
+            let others = others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            iter::once(own).chain(others).find(|end| *end != SearchOutcome::LimitReached)
+        });
+        self.nodes += searches.iter().map(|search| search.nodes).sum::<u64>();
+        if let Some(longest) = searches.iter().max_by_key(|search| search.nodes) {
+            self.weights = longest.weights().to_vec();
         }
-        let end = search.run(root, nodes);
-        self.nodes += search.nodes;
-        self.weights = search.weights().to_vec();
-        end
+        end.unwrap_or(SearchOutcome::LimitReached)
     }
 
     /// Returns the current bounds as premises for remote solvers.

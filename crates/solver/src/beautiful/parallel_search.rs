@@ -229,8 +229,12 @@ impl ParallelSearch {
             || (self.waiting.is_empty() && self.in_progress == 0)
     }
 
-    /// Returns a worker's share of the nodes that are neither searched nor reserved.
+    /// Returns a worker's share of the nodes that are neither searched nor reserved, or 0 if fewer
+    /// subtrees wait than there are workers, so that this one soon leaves some for the others.
     fn share(&self) -> u64 {
+        if (self.waiting.len() as u64) < self.workers && self.workers > 1 {
+            return 0;
+        }
         self.limit.saturating_sub(self.nodes).saturating_sub(self.reserved) / self.workers
     }
 

@@ -1,13 +1,14 @@
 //! Presolve: eliminates squares and fills diagonals before a search, by unit propagation and by the
 //! orbit LP.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::csp::Csp;
 use super::engine::Engine;
-use super::lp_witnesses::ONE;
+use super::lp_witnesses::{ONE, Point};
 use super::orbit_lp::{LpOutcome, Multipliers, OrbitLp, Proof};
-use super::orbits::{OrbitId, most_on_diagonals};
+use super::orbits::OrbitId;
 use super::params;
 use super::propagation::PropagationQueue;
 use crate::verdict::Unproven;
@@ -266,11 +267,12 @@ impl Engine<'_> {
 
     /// Adds a point of the orbit LP, and marks the orbits that have a queen there.
     fn add_point(&mut self, values: Vec<f64>, possible: &mut [bool], claimed: &[AtomicBool]) {
-        mark_possible(possible, &values);
-        for (claimed, _) in claimed.iter().zip(&values).filter(|(_, value)| **value >= ONE) {
-            claimed.store(true, Ordering::Relaxed);
+        for &orbit in self.witnesses.add(self.orbits, values).occupied() {
+            possible[orbit] = true;
+            if let Some(claimed) = claimed.get(orbit) {
+                claimed.store(true, Ordering::Relaxed);
+            }
         }
-        self.witnesses.add(self.orbits, values);
     }
 
     /// Eliminates the orbits that multipliers prove to have no queens. Returns their number, or
@@ -346,64 +348,37 @@ impl Engine<'_> {
     /// Adds a point of the orbit LP, and marks the distances where it has at least one queen fewer
     /// than diagonals.
     fn add_slack_at(&mut self, values: Vec<f64>, empty: &mut [bool]) {
-        for (empty, shown) in empty.iter_mut().zip(self.has_slack_at(&values)) {
-            *empty |= shown;
-        }
-        self.witnesses.add(self.orbits, values);
+        mark_slack(empty, &self.witnesses.add(self.orbits, values));
     }
 
-    /// Returns, by distance of diagonals, whether a point that satisfies the bounds and the cliques
-    /// has at least one queen fewer there than diagonals.
-    fn distances_with_slack(&self) -> Vec<bool> {
+    /// Returns, by distance of diagonals, whether a known point has at least one queen fewer there
+    /// than diagonals.
+    fn distances_with_slack(&mut self) -> Vec<bool> {
         let mut shown = vec![false; self.query.n];
-        for point in self.known_points() {
-            for (shown, empty) in shown.iter_mut().zip(self.has_slack_at(point)) {
-                *shown |= empty;
-            }
-        }
+        self.known_points().into_iter().for_each(|point| mark_slack(&mut shown, point));
         shown
     }
 
-    /// Returns, by distance of diagonals, whether a point has at least one queen fewer there than
-    /// diagonals.
-    fn has_slack_at(&self, point: &[f64]) -> Vec<bool> {
-        let mut on = vec![0.0; self.query.n];
-        for (orbit, &value) in point.iter().enumerate() {
-            self.orbits.diagonals_of(orbit).into_iter().for_each(|distance| on[distance] += value);
-        }
-        on.iter()
-            .zip(0..)
-            .map(|(&on, distance)| on < most_on_diagonals(distance) as f64 - ONE)
-            .collect()
-    }
-
     /// Returns which orbits can have a queen, as far as known points show.
-    fn possible_orbits(&self) -> Vec<bool> {
+    fn possible_orbits(&mut self) -> Vec<bool> {
         let mut possible = vec![false; self.orbits.orbits.len()];
-        self.known_points().into_iter().for_each(|point| mark_possible(&mut possible, point));
+        for point in self.known_points() {
+            point.occupied().iter().for_each(|&orbit| possible[orbit] = true);
+        }
         possible
     }
 
     /// Returns the known points that satisfy the bounds and the cliques.
-    pub(super) fn known_points(&self) -> Vec<&Vec<f64>> {
-        let cliques: Vec<Vec<(OrbitId, f64)>> =
-            self.cliques.iter().map(|clique| self.weighted(clique)).collect();
-        self.witnesses.under(&self.bounds, &cliques).collect()
-    }
-
-    fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
-        let orbit = |&square: &usize| self.orbits.orbit_of[square];
-        clique
-            .iter()
-            .map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64))
-            .collect()
+    pub(super) fn known_points(&mut self) -> Vec<&Arc<Point>> {
+        self.witnesses.retain_under_cliques(self.orbits, &self.cliques);
+        self.witnesses.within(self.orbits, &self.bounds)
     }
 }
 
-/// Marks the orbits that have a queen at a point.
-fn mark_possible(possible: &mut [bool], point: &[f64]) {
-    for (possible, &value) in possible.iter_mut().zip(point) {
-        *possible |= value >= ONE;
+/// Marks the distances where a point has at least one queen fewer than diagonals.
+fn mark_slack(empty: &mut [bool], point: &Point) {
+    for (empty, &has_slack) in empty.iter_mut().zip(point.slack()) {
+        *empty |= has_slack;
     }
 }
 
