@@ -248,34 +248,7 @@ impl<'a> Decider<'a> {
         let began = Instant::now();
         let decision = loop {
             self.solvers.append(&mut self.control.take_idle_solvers());
-            let mut query = |lp_limit_of_query| {
-                attempt += 1;
-                let query = PrefixQuery::new(prefix, lp_limit_of_query, attempt);
-                self.job(Kind::Query { query, settling: Some(lp_limit) })
-            };
-            // A single solver comes to the longer prefixes after the queries. Of several, one begins
-            // with the long query; on boards of even size, where long queries decide nearly all
-            // prefixes, one with that of the next round; fewer than half with short ones (if there are
-            // any), and the others with longer prefixes. Measured with two solvers and without the
-            // query of the next round, in s: n = 58 7.2, 9.7; 66 17.0, 20.4; 74 4.0, 4.7; 80 8.2, 8.9;
-            // 82 14.5, 17.1; 84 11.0, 10.6.
-            let solvers = self.solvers.len();
-            let is_concurrent = solvers > 1;
-            let mut jobs = vec![query(lp_limit)];
-            if is_concurrent && self.is_local && self.board.n.is_multiple_of(2) {
-                jobs.push(query(4 * lp_limit));
-            }
-            let long = jobs.len();
-            let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
-            jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
-            let place = if is_concurrent { long } else { jobs.len() };
-            let groups = is_concurrent.then(|| {
-                let below = (solvers - long).saturating_sub((solvers / 2 - 1).min(short));
-                iter::repeat_n(1, long).chain([below]).collect()
-            });
-            let (before, is_local) = (self.control.work(), self.is_local);
-            let round = Round { lp_limit, before, is_concurrent, is_local };
-            jobs.insert(place, self.job(Kind::Below { prefix, round: Some(round) }));
+            let (jobs, groups) = self.round(prefix, lp_limit, &mut attempt);
             if self.run_jobs(&jobs, Wanted::AnyAnswer, groups)?.is_some() {
                 break Decision::First(0);
             }
@@ -293,6 +266,62 @@ impl<'a> Decider<'a> {
         }
         drop(statistics);
         ControlFlow::Continue(decision)
+    }
+
+    /// Returns the jobs of a round in which this prefix is to be settled, in the order in which they
+    /// are begun, and the sizes of the groups that begin with the first ones, if there are several
+    /// solvers. `attempt` is the number of queries so far.
+    ///
+    /// A single solver comes to the longer prefixes after the queries. Of several, one begins with
+    /// the long query; on boards of even size, where long queries decide nearly all prefixes, one with
+    /// that of the next round; fewer than half with short ones (if there are any), and the others with
+    /// longer prefixes. Measured with two solvers and without the query of the next round, in s:
+    /// n = 58 7.2, 9.7; 66 17.0, 20.4; 74 4.0, 4.7; 80 8.2, 8.9; 82 14.5, 17.1; 84 11.0, 10.6.
+    ///
+    /// Where longer prefixes have [least work](Board::least_work_below), half of the solvers begin with
+    /// them, and the others with the queries of this round and of the next ones that take less work.
+    /// Measured with two solvers and without the latter, in s: n = 66 21.0, 9.2; 74 2.9, 2.7; 80 5.2,
+    /// 5.6; 84 6.1, 7.0; 88 14.0, 13.9.
+    fn round<'j>(
+        &self,
+        prefix: &'j [usize],
+        lp_limit: u64,
+        attempt: &mut u64,
+    ) -> (Vec<DecisionJob<'j>>, Option<Vec<usize>>)
+    where
+        'a: 'j,
+    {
+        let mut query = |lp_limit_of_query| {
+            *attempt += 1;
+            let query = PrefixQuery::new(prefix, lp_limit_of_query, *attempt);
+            self.job(Kind::Query { query, settling: Some(lp_limit) })
+        };
+        let solvers = self.solvers.len();
+        let is_concurrent = solvers > 1;
+        let least_below = self.board.least_work_below();
+        let is_even = self.board.n.is_multiple_of(2);
+        let mut jobs = vec![query(lp_limit)];
+        if is_concurrent && is_even && (self.is_local || least_below > 0) {
+            let last = (4 * lp_limit).max(least_below / 4);
+            let later = iter::successors(Some(4 * lp_limit), |limit| Some(4 * limit));
+            jobs.extend(later.take_while(|&limit| limit <= last).map(&mut query));
+        }
+        let before_below = if least_below > 0 { 1 } else { jobs.len() };
+        let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
+        jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
+        let place = if is_concurrent { before_below } else { jobs.len() };
+        let groups = is_concurrent.then(|| {
+            let below = if least_below > 0 {
+                solvers / 2
+            } else {
+                (solvers - before_below).saturating_sub((solvers / 2 - 1).min(short))
+            };
+            iter::repeat_n(1, before_below).chain([below]).collect()
+        });
+        let (before, is_local) = (self.control.work(), self.is_local);
+        let round = Round { lp_limit, least_below, before, is_concurrent, is_local };
+        jobs.insert(place, self.job(Kind::Below { prefix, round: Some(round) }));
+        (jobs, groups)
     }
 
     /// Runs a job for each of these prefixes that is not refuted. Returns the first one that the
@@ -424,7 +453,18 @@ fn insert(
 
 #[cfg(test)]
 mod tests {
+    use super::super::query::query_solvers;
     use super::*;
+
+    struct Unobserved;
+
+    impl Observer for Unobserved {
+        fn refuted(&mut self, _: &[usize], _: &Refutations) {}
+
+        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
 
     #[test]
     fn a_completion_is_expected_until_slow_queries_are_refuted_for_longer() {
@@ -443,6 +483,44 @@ mod tests {
         assert!(!statistics.expects_completion(), "it was not slow");
         statistics.add_completion(ms(200));
         assert!(statistics.expects_completion(), "250 ms and 135 ms");
+    }
+
+    /// Returns the jobs of the first round for a board of this size: the LP limit of each query, and
+    /// 0 for longer prefixes; and the sizes of the groups.
+    fn first_round(n: usize, threads: usize, is_local: bool) -> (Vec<u64>, Option<Vec<usize>>) {
+        let board = Board { n, placed: Vec::new(), blocked: Vec::new() };
+        let statistics = Mutex::new(Statistics::new(n));
+        let (control, mut observer) = (Control::default(), Unobserved);
+        let decider = Decider {
+            board: &board,
+            solvers: &mut query_solvers(threads, n, &[], &[]),
+            is_local,
+            refuted: Refutations::new(),
+            witness: None,
+            control: &control,
+            statistics: &statistics,
+            observer: &mut observer,
+        };
+        let (jobs, groups) = decider.round(&[1], params::SHORT_QUERY_LPS, &mut 0);
+        let lp_limit = |job: &DecisionJob<'_>| match job.kind {
+            Kind::Query { query, .. } => query.lp_limit,
+            Kind::Below { .. } | Kind::Decide { .. } => 0,
+        };
+        (jobs.iter().map(lp_limit).collect(), groups)
+    }
+
+    #[test]
+    fn a_round_has_long_queries_beside_longer_prefixes_with_least_work() {
+        assert_eq!(first_round(66, 1, true), (vec![16, 0], None));
+        for (threads, below) in [(2, 1), (3, 1), (8, 4)] {
+            for is_local in [true, false] {
+                let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
+                assert_eq!(first_round(66, threads, is_local), expected);
+            }
+        }
+        assert_eq!(first_round(64, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
+        assert_eq!(first_round(64, 3, false), (vec![16, 0], Some(vec![1, 2])));
+        assert_eq!(first_round(67, 3, true), (vec![16, 0], Some(vec![1, 2])));
     }
 
     #[test]
