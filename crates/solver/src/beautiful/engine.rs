@@ -38,6 +38,7 @@ pub(super) struct Engine<'a> {
     pub(super) sink: &'a mut dyn ProgressSink,
     pub(super) bounds: Bounds,
     pub(super) orbit_lp: OrbitLp<'a>,
+    /// Cliques of squares with at most one queen; none is ever removed.
     pub(super) cliques: Vec<Vec<usize>>,
     pub(super) witnesses: LpWitnesses,
     pub(super) log: ProofLog,

@@ -99,13 +99,14 @@ impl Engine<'_> {
         csp.child(root, candidate).ok()
     }
 
-    /// Runs a search with restarts, which learns weights. With several threads, each of them runs one
-    /// in another order, for its share of the nodes; the first result of any of them counts.
+    /// Runs a search with restarts, which learns weights. With several threads and enough nodes,
+    /// several searches in different orders run at once, each for its share of the nodes; the first
+    /// result of any of them counts.
     fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
         let cancel = CancelToken::default();
-        let threads = self.search.threads();
-        let share = nodes.div_ceil(threads as u64);
-        let mut searches: Vec<Search<'_>> = (0..threads)
+        let number = (nodes / params::LEAST_SHARE).clamp(1, self.search.threads() as u64);
+        let share = nodes.div_ceil(number);
+        let mut searches: Vec<Search<'_>> = (0..number)
             .map(|_| {
                 self.seed += 1;
                 let mut search = Search::new(csp, &cancel, self.seed);
@@ -316,4 +317,44 @@ pub(super) struct OrbitSearch {
     premises: Option<Arc<Premises>>,
     orbit: OrbitId,
     parallel: ParallelSearch,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beautiful::Stage;
+    use crate::beautiful::orbits::Orbits;
+    use crate::progress::Unobserved;
+    use nqueens_proof::board::{Norm, Piece, Placement, Problem};
+
+    /// Searches the squares of these numbers on a board of size `n` on three threads. Returns the
+    /// outcome, and the number of nodes.
+    fn search(n: usize, squares: &[usize], nodes: u64) -> (SearchOutcome, u64, Csp) {
+        let orbits = Orbits::new(n, Norm::Euclidean);
+        let query = Query { n, norm: Norm::Euclidean, turning: false, threads: 3 };
+        let (mut sink, mut keep) = (Unobserved, |_: &Stage<'_>| {});
+        let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
+        let csp = Csp::new(n, squares, &[], false);
+        let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
+        let end = engine.short_search(&csp, &root, nodes);
+        assert_eq!(engine.weights.len(), csp.constraints.len());
+        (end, engine.nodes, csp)
+    }
+
+    #[test]
+    fn short_searches_on_several_threads_find_solutions_and_refutations() {
+        let all: Vec<usize> = (0..400).collect();
+        let (end, _, csp) = search(20, &all, 100_000);
+        let SearchOutcome::Found(candidates) = end else { panic!("{end:?}") };
+        let problem = Problem::empty(Piece::Queen, 20);
+        assert!(Placement::check_solution(&problem, &csp.columns(&candidates)).is_ok());
+        // Queens only on squares with odd row + column of an odd board: the sum of all rows and columns
+        // is even, but an odd number of odd terms has an odd sum.
+        let odd = |n: usize| (0..n * n).filter(|square| square % 2 == 1).collect::<Vec<usize>>();
+        let (end, nodes, _) = search(9, &odd(9), 100_000);
+        assert!(matches!(end, SearchOutcome::Refuted(_)) && nodes > 0, "{end:?}");
+        let (end, nodes, _) = search(41, &odd(41), 9000);
+        assert_eq!(end, SearchOutcome::LimitReached);
+        assert!(nodes >= 9000, "{nodes} nodes of three searches");
+    }
 }

@@ -50,7 +50,7 @@ pub(super) trait SubtreeWorker: Send {
     fn begin(&mut self, weights: &[f32], height: usize);
 
     /// Returns the node limit of the next subtree after `so_far` nodes were searched in all, where
-    /// `share` is the worker's share of the nodes that are left.
+    /// `share` is the worker's share of the nodes that are left, or 0 if too few subtrees wait.
     fn task_nodes(&self, so_far: u64, share: u64) -> u64;
 
     /// Searches below `root` for about `nodes` nodes.
@@ -446,6 +446,18 @@ mod tests {
         let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
         let weights = vec![1.0; csp.constraints.len()];
         (csp, ParallelSearch::new(root, &weights))
+    }
+
+    #[test]
+    fn a_subtree_is_small_while_fewer_wait_than_there_are_workers() {
+        let (csp, mut parallel) = small();
+        let root = csp.root(&mut PropagationQueue::default()).expect("no conflict at the root");
+        (parallel.limit, parallel.workers) = (100, 1);
+        assert_eq!(parallel.share(), 100);
+        parallel.workers = 2;
+        assert_eq!(parallel.share(), 0);
+        parallel.waiting.push(Subtree { root, place: 0 });
+        assert_eq!(parallel.share(), 50);
     }
 
     #[test]

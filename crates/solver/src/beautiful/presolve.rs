@@ -368,7 +368,8 @@ impl Engine<'_> {
         possible
     }
 
-    /// Returns the known points that satisfy the bounds and the cliques.
+    /// Returns the known points that satisfy the bounds and the cliques. Drops those that violate a
+    /// clique.
     pub(super) fn known_points(&mut self) -> Vec<&Arc<Point>> {
         self.witnesses.retain_under_cliques(self.orbits, &self.cliques);
         self.witnesses.within(self.orbits, &self.bounds)

@@ -275,13 +275,13 @@ impl<'a> Decider<'a> {
     /// A single solver comes to the longer prefixes after the queries. Of several, one begins with
     /// the long query; on boards of even size, where long queries decide nearly all prefixes, one with
     /// that of the next round; fewer than half with short ones (if there are any), and the others with
-    /// longer prefixes. Measured with two solvers and without the query of the next round, in s:
-    /// n = 58 7.2, 9.7; 66 17.0, 20.4; 74 4.0, 4.7; 80 8.2, 8.9; 82 14.5, 17.1; 84 11.0, 10.6.
+    /// longer prefixes. Measured with two solvers, n = 58: 7.2 s with the query of the next round, 9.7 s
+    /// without it.
     ///
     /// Where longer prefixes have [least work](Board::least_work_below), half of the solvers begin with
     /// them, and the others with the queries of this round and of the next ones that take less work.
-    /// Measured with two solvers and without the latter, in s: n = 66 21.0, 9.2; 74 2.9, 2.7; 80 5.2,
-    /// 5.6; 84 6.1, 7.0; 88 14.0, 13.9.
+    /// Measured with two solvers without the latter and with them, in s: n = 66 21.0, 9.2; 74 2.9, 2.7;
+    /// 80 5.2, 5.6; 84 6.1, 7.0; 88 14.0, 13.9.
     fn round<'j>(
         &self,
         prefix: &'j [usize],
@@ -485,9 +485,14 @@ mod tests {
         assert!(statistics.expects_completion(), "250 ms and 135 ms");
     }
 
-    /// Returns the jobs of the first round for a board of this size: the LP limit of each query, and
-    /// 0 for longer prefixes; and the sizes of the groups.
-    fn first_round(n: usize, threads: usize, is_local: bool) -> (Vec<u64>, Option<Vec<usize>>) {
+    /// Returns the jobs of a round for a board of this size: the LP limit of each query, and 0 for
+    /// longer prefixes; and the sizes of the groups.
+    fn round(
+        n: usize,
+        lp_limit: u64,
+        threads: usize,
+        is_local: bool,
+    ) -> (Vec<u64>, Option<Vec<usize>>) {
         let board = Board { n, placed: Vec::new(), blocked: Vec::new() };
         let statistics = Mutex::new(Statistics::new(n));
         let (control, mut observer) = (Control::default(), Unobserved);
@@ -501,7 +506,7 @@ mod tests {
             statistics: &statistics,
             observer: &mut observer,
         };
-        let (jobs, groups) = decider.round(&[1], params::SHORT_QUERY_LPS, &mut 0);
+        let (jobs, groups) = decider.round(&[1], lp_limit, &mut 0);
         let lp_limit = |job: &DecisionJob<'_>| match job.kind {
             Kind::Query { query, .. } => query.lp_limit,
             Kind::Below { .. } | Kind::Decide { .. } => 0,
@@ -511,16 +516,20 @@ mod tests {
 
     #[test]
     fn a_round_has_long_queries_beside_longer_prefixes_with_least_work() {
-        assert_eq!(first_round(66, 1, true), (vec![16, 0], None));
+        assert_eq!(round(66, 16, 1, true), (vec![16, 0], None));
+        assert_eq!(round(66, 64, 1, true), (vec![64, 16, 16, 0], None));
+        assert_eq!(round(66, 64, 2, true), (vec![64, 0, 256, 16, 16], Some(vec![1, 1])));
+        let (jobs, _) = round(66, 1024, 2, true);
+        assert_eq!(jobs[..4], [1024, 0, 4096, 16]);
         for (threads, below) in [(2, 1), (3, 1), (8, 4)] {
             for is_local in [true, false] {
                 let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
-                assert_eq!(first_round(66, threads, is_local), expected);
+                assert_eq!(round(66, 16, threads, is_local), expected);
             }
         }
-        assert_eq!(first_round(64, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
-        assert_eq!(first_round(64, 3, false), (vec![16, 0], Some(vec![1, 2])));
-        assert_eq!(first_round(67, 3, true), (vec![16, 0], Some(vec![1, 2])));
+        assert_eq!(round(64, 16, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
+        assert_eq!(round(64, 16, 3, false), (vec![16, 0], Some(vec![1, 2])));
+        assert_eq!(round(67, 16, 3, true), (vec![16, 0], Some(vec![1, 2])));
     }
 
     #[test]

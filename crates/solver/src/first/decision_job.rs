@@ -31,7 +31,7 @@ pub(super) struct DecisionJob<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Round {
     pub(super) lp_limit: u64,
-    /// The least work for longer prefixes.
+    /// The least work in queries about longer prefixes, per solver, in units of about one LP.
     pub(super) least_below: u64,
     /// The total work before the round.
     pub(super) before: u64,
@@ -53,21 +53,20 @@ pub(super) struct WorkLimit<'a> {
 
 impl WorkLimit<'_> {
     /// Returns whether the job, whose control has counted `work` in all, has done, on average per
-    /// solver, as much work as the LP limit of the round, as all other jobs of the round so far and, on
-    /// boards of even size, as [`params::LEAST_WORK_BELOW`]. In a concurrent round, where the other
-    /// jobs go on, it has to do twice as much as they have. The work
-    /// of a remote solver counts only when it has answered, so a job with several of them goes on as
-    /// long as others do, or most of its solvers would be idle. Measured with three workers on
-    /// n = 100: 426 s, and 297 s with this and with tasks that workers give back.
+    /// solver, as much work as the LP limit of the round, as its least work below, and as all other
+    /// jobs of the round so far. In a concurrent round, where those go on, it has to do twice as much
+    /// as they have. The work of a remote solver counts only when it has answered, so a job with
+    /// several of them goes on as long as others do, or most of its solvers would be idle. Measured
+    /// with three workers on n = 100: 426 s, and 297 s with this and with tasks that workers give back.
     pub(super) fn is_reached(&self, work: u64) -> bool {
-        let Round { lp_limit, least_below: least, before, is_concurrent, is_local } = self.round;
+        let Round { lp_limit, least_below, before, is_concurrent, is_local } = self.round;
         if !is_local && self.solvers > 1 && self.task.others_are_busy() {
             return false;
         }
         let own = work - self.start;
         let others = (self.task.total_work() - before).saturating_sub(own);
         let factor = if is_concurrent { 2 } else { 1 };
-        own >= self.solvers * lp_limit.max(factor * others).max(least)
+        own >= self.solvers * lp_limit.max(factor * others).max(least_below)
     }
 }
 
@@ -328,6 +327,11 @@ mod tests {
         assert!(!limit.is_reached(199));
         task.add_lps(1);
         assert!(limit.is_reached(200));
+        // Others have done more than that, and go on.
+        let round = Round { is_concurrent: true, ..round };
+        let limit = WorkLimit { round, task, start: 0, solvers: 1 };
+        task.add_lps(60);
+        assert!(!limit.is_reached(119) && limit.is_reached(260));
     }
 
     #[test]
