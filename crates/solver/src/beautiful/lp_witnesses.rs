@@ -38,7 +38,8 @@ pub(super) struct Point {
     occupied: Vec<OrbitId>,
     /// The number of queens on each level.
     counts: Vec<f64>,
-    /// By distance from the main diagonals: true if there is at least one queen fewer than diagonals.
+    /// By distance from the main diagonals: true if there is at least one queen fewer than
+    /// diagonals.
     slack: Vec<bool>,
 }
 
@@ -88,8 +89,8 @@ impl Point {
         clique.iter().map(on_images).sum::<f64>() < 8.0 + 1e-6
     }
 
-    /// Returns whether all its queens are on remaining orbits, and their number on each of these levels
-    /// is between the least and the greatest number stated with it.
+    /// Returns whether all its queens are on remaining orbits, and their number on each of these
+    /// levels is between the least and the greatest number stated with it.
     fn is_within(&self, bounds: &Bounds, ranges: &[(usize, f64, f64)]) -> bool {
         self.support.iter().all(|&orbit| bounds.is_remaining(orbit))
             && ranges.iter().all(|&(level, least, most)| {
@@ -121,8 +122,8 @@ impl LpWitnesses {
         new.map(|witness| witness.point).collect()
     }
 
-    /// Drops the points that violate a clique. In all calls, the cliques must begin with those of the
-    /// call before.
+    /// Drops the points that violate a clique. In all calls, the cliques must begin with those of
+    /// the call before.
     pub(super) fn retain_under_cliques(&mut self, orbits: &Orbits, cliques: &[Vec<usize>]) {
         self.witnesses.retain_mut(|Witness { point, satisfied, .. }| {
             let new = &cliques[*satisfied..];

@@ -3,7 +3,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::{iter, thread};
+use std::thread::{self, ScopedJoinHandle};
 
 use super::csp::Csp;
 use super::engine::{Engine, TrialOutcome};
@@ -99,45 +99,35 @@ impl Engine<'_> {
         csp.child(root, candidate).ok()
     }
 
-    /// Runs a search with restarts, which learns weights. With several threads and enough nodes,
-    /// several searches in different orders run at once, each for its share of the nodes; the first
+    /// Runs a search with restarts, which learns weights. If it takes more than a few nodes, several
+    /// threads run searches in different orders, each for its share of the other nodes; the first
     /// result of any of them counts.
     fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
+        let first = params::SHARED_FROM_NODES;
+        let number = nodes.saturating_sub(first) / params::LEAST_SHARE;
+        let number = number.clamp(1, self.search.threads() as u64);
         let cancel = CancelToken::default();
-        let number = (nodes / params::LEAST_SHARE).clamp(1, self.search.threads() as u64);
-        let share = nodes.div_ceil(number);
-        let mut searches: Vec<Search<'_>> = (0..number)
-            .map(|_| {
+        self.seed += 1;
+        let mut search = Search::new(csp, &cancel, self.seed);
+        if self.weights.len() == csp.constraints.len() {
+            search.set_weights(&self.weights, 0);
+        }
+        let mut end = search.run(root, if number == 1 { nodes } else { first });
+        let mut searches = vec![search];
+        if end == SearchOutcome::LimitReached && number > 1 {
+            for _ in 1..number {
                 self.seed += 1;
-                let mut search = Search::new(csp, &cancel, self.seed);
-                if self.weights.len() == csp.constraints.len() {
-                    search.set_weights(&self.weights, 0);
-                }
-                search
-            })
-            .collect();
-        let run = &|search: &mut Search<'_>| {
-            let end = search.run(root, share);
-            if end != SearchOutcome::LimitReached {
-                cancel.stop();
+                let mut other = Search::new(csp, &cancel, self.seed);
+                other.set_weights(searches[0].weights(), 0);
+                searches.push(other);
             }
-            end
-        };
-        let end = thread::scope(|scope| {
-            let (own, others) = searches.split_first_mut()?;
-            let others: Vec<_> =
-                others.iter_mut().map(|search| scope.spawn(move || run(search))).collect();
-            let own = run(own);
-            let others = others
-                .into_iter()
-                .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            iter::once(own).chain(others).find(|end| *end != SearchOutcome::LimitReached)
-        });
+            end = first_result(&mut searches, &cancel, root, (nodes - first).div_ceil(number));
+        }
         self.nodes += searches.iter().map(|search| search.nodes).sum::<u64>();
         if let Some(longest) = searches.iter().max_by_key(|search| search.nodes) {
             self.weights = longest.weights().to_vec();
         }
-        end.unwrap_or(SearchOutcome::LimitReached)
+        end
     }
 
     /// Returns the current bounds as premises for remote solvers.
@@ -310,6 +300,33 @@ impl Engine<'_> {
     }
 }
 
+/// Runs these searches below `root`, each on a thread of its own for so many nodes, until one of
+/// them has a result, and returns that. `cancel` is their token.
+fn first_result(
+    searches: &mut [Search<'_>],
+    cancel: &CancelToken,
+    root: &Node,
+    nodes: u64,
+) -> SearchOutcome {
+    let run = &|search: &mut Search<'_>| {
+        let end = search.run(root, nodes);
+        if end != SearchOutcome::LimitReached {
+            cancel.stop();
+        }
+        end
+    };
+    let ends: Vec<SearchOutcome> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            searches.iter_mut().map(|search| scope.spawn(move || run(search))).collect();
+        let join = |thread: ScopedJoinHandle<'_, SearchOutcome>| {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let result = ends.into_iter().find(|end| *end != SearchOutcome::LimitReached);
+    result.unwrap_or(SearchOutcome::LimitReached)
+}
+
 /// A long search below a queen on one orbit.
 #[derive(Debug)]
 pub(super) struct OrbitSearch {
@@ -348,8 +365,8 @@ mod tests {
         let SearchOutcome::Found(candidates) = end else { panic!("{end:?}") };
         let problem = Problem::empty(Piece::Queen, 20);
         assert!(Placement::check_solution(&problem, &csp.columns(&candidates)).is_ok());
-        // Queens only on squares with odd row + column of an odd board: the sum of all rows and columns
-        // is even, but an odd number of odd terms has an odd sum.
+        // Queens only on squares with odd row + column of an odd board: the sum of all rows and
+        // columns is even, but an odd number of odd terms has an odd sum.
         let odd = |n: usize| (0..n * n).filter(|square| square % 2 == 1).collect::<Vec<usize>>();
         let (end, nodes, _) = search(9, &odd(9), 100_000);
         assert!(matches!(end, SearchOutcome::Refuted(_)) && nodes > 0, "{end:?}");

@@ -9,10 +9,11 @@ use std::{iter, mem};
 use super::board::Board;
 use super::concurrent_queries::{Event, Job as _, PrefixQuery, Wanted, run_jobs};
 use super::control::{Control, Solvers};
-use super::decision_job::{DecisionJob, Kind, Round, WorkLimit};
+use super::decision_job::{DecisionJob, Kind};
 use super::lexicographic::Refutations;
 use super::params;
 use super::query::QueryOutcome;
+use super::round::WorkLimit;
 use crate::progress::Progress;
 use crate::threads::lock;
 use nqueens_proof::first::{Line, Refutation};
@@ -114,8 +115,8 @@ pub(super) struct Decider<'a> {
     pub(super) board: &'a Board,
     /// One solver per thread, at least one.
     pub(super) solvers: &'a mut Solvers,
-    /// True if the solvers are threads of this process. Remote solvers share the workers, where more
-    /// queries take the time of others.
+    /// True if the solvers are threads of this process. Remote solvers share the workers, where
+    /// more queries take the time of others.
     pub(super) is_local: bool,
     pub(super) refuted: Refutations,
     /// The earliest known solution.
@@ -268,62 +269,6 @@ impl<'a> Decider<'a> {
         ControlFlow::Continue(decision)
     }
 
-    /// Returns the jobs of a round in which this prefix is to be settled, in the order in which they
-    /// are begun, and the sizes of the groups that begin with the first ones, if there are several
-    /// solvers. `attempt` is the number of queries so far.
-    ///
-    /// A single solver comes to the longer prefixes after the queries. Of several, one begins with
-    /// the long query; on boards of even size, where long queries decide nearly all prefixes, one with
-    /// that of the next round; fewer than half with short ones (if there are any), and the others with
-    /// longer prefixes. Measured with two solvers, n = 58: 7.2 s with the query of the next round, 9.7 s
-    /// without it.
-    ///
-    /// Where longer prefixes have [least work](Board::least_work_below), half of the solvers begin with
-    /// them, and the others with the queries of this round and of the next ones that take less work.
-    /// Measured with two solvers without the latter and with them, in s: n = 66 21.0, 9.2; 74 2.9, 2.7;
-    /// 80 5.2, 5.6; 84 6.1, 7.0; 88 14.0, 13.9.
-    fn round<'j>(
-        &self,
-        prefix: &'j [usize],
-        lp_limit: u64,
-        attempt: &mut u64,
-    ) -> (Vec<DecisionJob<'j>>, Option<Vec<usize>>)
-    where
-        'a: 'j,
-    {
-        let mut query = |lp_limit_of_query| {
-            *attempt += 1;
-            let query = PrefixQuery::new(prefix, lp_limit_of_query, *attempt);
-            self.job(Kind::Query { query, settling: Some(lp_limit) })
-        };
-        let solvers = self.solvers.len();
-        let is_concurrent = solvers > 1;
-        let least_below = self.board.least_work_below();
-        let is_even = self.board.n.is_multiple_of(2);
-        let mut jobs = vec![query(lp_limit)];
-        if is_concurrent && is_even && (self.is_local || least_below > 0) {
-            let last = (4 * lp_limit).max(least_below / 4);
-            let later = iter::successors(Some(4 * lp_limit), |limit| Some(4 * limit));
-            jobs.extend(later.take_while(|&limit| limit <= last).map(&mut query));
-        }
-        let before_below = if least_below > 0 { 1 } else { jobs.len() };
-        let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
-        jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
-        let place = if is_concurrent { before_below } else { jobs.len() };
-        let groups = is_concurrent.then(|| {
-            let below = if least_below > 0 {
-                solvers / 2
-            } else {
-                (solvers - before_below).saturating_sub((solvers / 2 - 1).min(short))
-            };
-            iter::repeat_n(1, before_below).chain([below]).collect()
-        });
-        let (before, is_local) = (self.control.work(), self.is_local);
-        let round = Round { lp_limit, least_below, before, is_concurrent, is_local };
-        jobs.insert(place, self.job(Kind::Below { prefix, round: Some(round) }));
-        (jobs, groups)
-    }
-
     /// Runs a job for each of these prefixes that is not refuted. Returns the first one that the
     /// jobs do not refute, and whether a completion of it was found, which then is the witness.
     fn first_open<'p>(
@@ -344,7 +289,7 @@ impl<'a> Decider<'a> {
     }
 
     /// Creates a job, with the refutations of prefixes that extend its own.
-    fn job<'j>(&self, kind: Kind<'j>) -> DecisionJob<'j>
+    pub(super) fn job<'j>(&self, kind: Kind<'j>) -> DecisionJob<'j>
     where
         'a: 'j,
     {
@@ -362,12 +307,12 @@ impl<'a> Decider<'a> {
         DecisionJob { kind, known, board, statistics, is_local }
     }
 
-    /// Runs the jobs on all solvers, and on those of the outer runs that are idle. Stores refutations,
-    /// and a completion as the witness. Returns the number of the selected job and whether its prefix
-    /// has a completion.
+    /// Runs the jobs on all solvers, and on those of the outer runs that are idle. Stores
+    /// refutations, and a completion as the witness. Returns the number of the selected job and
+    /// whether its prefix has a completion.
     ///
-    /// The groups that begin with the first jobs have these sizes, if they are given, and each further
-    /// solver is on its own. Otherwise the solvers are divided among the jobs.
+    /// The groups that begin with the first jobs have these sizes, if they are given, and each
+    /// further solver is on its own. Otherwise the solvers are divided among the jobs.
     fn run_jobs(
         &mut self,
         jobs: &[DecisionJob<'_>],
@@ -453,18 +398,7 @@ fn insert(
 
 #[cfg(test)]
 mod tests {
-    use super::super::query::query_solvers;
     use super::*;
-
-    struct Unobserved;
-
-    impl Observer for Unobserved {
-        fn refuted(&mut self, _: &[usize], _: &Refutations) {}
-
-        fn report(&mut self, _: &Progress) -> ControlFlow<()> {
-            ControlFlow::Continue(())
-        }
-    }
 
     #[test]
     fn a_completion_is_expected_until_slow_queries_are_refuted_for_longer() {
@@ -483,53 +417,6 @@ mod tests {
         assert!(!statistics.expects_completion(), "it was not slow");
         statistics.add_completion(ms(200));
         assert!(statistics.expects_completion(), "250 ms and 135 ms");
-    }
-
-    /// Returns the jobs of a round for a board of this size: the LP limit of each query, and 0 for
-    /// longer prefixes; and the sizes of the groups.
-    fn round(
-        n: usize,
-        lp_limit: u64,
-        threads: usize,
-        is_local: bool,
-    ) -> (Vec<u64>, Option<Vec<usize>>) {
-        let board = Board { n, placed: Vec::new(), blocked: Vec::new() };
-        let statistics = Mutex::new(Statistics::new(n));
-        let (control, mut observer) = (Control::default(), Unobserved);
-        let decider = Decider {
-            board: &board,
-            solvers: &mut query_solvers(threads, n, &[], &[]),
-            is_local,
-            refuted: Refutations::new(),
-            witness: None,
-            control: &control,
-            statistics: &statistics,
-            observer: &mut observer,
-        };
-        let (jobs, groups) = decider.round(&[1], lp_limit, &mut 0);
-        let lp_limit = |job: &DecisionJob<'_>| match job.kind {
-            Kind::Query { query, .. } => query.lp_limit,
-            Kind::Below { .. } | Kind::Decide { .. } => 0,
-        };
-        (jobs.iter().map(lp_limit).collect(), groups)
-    }
-
-    #[test]
-    fn a_round_has_long_queries_beside_longer_prefixes_with_least_work() {
-        assert_eq!(round(66, 16, 1, true), (vec![16, 0], None));
-        assert_eq!(round(66, 64, 1, true), (vec![64, 16, 16, 0], None));
-        assert_eq!(round(66, 64, 2, true), (vec![64, 0, 256, 16, 16], Some(vec![1, 1])));
-        let (jobs, _) = round(66, 1024, 2, true);
-        assert_eq!(jobs[..4], [1024, 0, 4096, 16]);
-        for (threads, below) in [(2, 1), (3, 1), (8, 4)] {
-            for is_local in [true, false] {
-                let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
-                assert_eq!(round(66, 16, threads, is_local), expected);
-            }
-        }
-        assert_eq!(round(64, 16, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
-        assert_eq!(round(64, 16, 3, false), (vec![16, 0], Some(vec![1, 2])));
-        assert_eq!(round(67, 16, 3, true), (vec![16, 0], Some(vec![1, 2])));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `board.rs` | the board that is to be completed, and the limits of queries about it |
 //! | `decider.rs` | a prefix decided by queries about it and about longer ones |
 //! | `decision_job.rs` | the jobs of a decider: queries, or series of them |
+//! | `round.rs` | the rounds in which a prefix is settled: their jobs and work limit |
 //! | `concurrent_queries.rs` | concurrent jobs and their solvers |
 //! | `schedule.rs` | the order in which solvers begin jobs and help with others |
 //! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
@@ -68,6 +69,7 @@ mod refuted_positions;
 mod relaxation;
 mod residual;
 pub mod resume;
+mod round;
 mod schedule;
 mod sizes;
 #[cfg(test)]
