@@ -64,9 +64,10 @@ impl<'a> Decider<'a> {
     /// next round, 9.7 s without it.
     ///
     /// Where longer prefixes have [least work](super::board::Board::least_work_below), half of the
-    /// solvers begin with them, and the others with the queries of this round and of the next ones
-    /// that take less work. Measured with two solvers without the latter and with them, in s: n =
-    /// 66 21.0, 9.2; 74 2.9, 2.7; 80 5.2, 5.6; 84 6.1, 7.0; 88 14.0, 13.9.
+    /// local solvers begin with them, and the others with the queries of this round and of the next
+    /// ones that take less work. Measured with two solvers without the latter and with them, in s:
+    /// n = 66 21.0, 9.2; 74 2.9, 2.7; 80 5.2, 5.6; 84 6.1, 7.0; 88 14.0, 13.9. Several remote
+    /// solvers may share a worker, where such queries would take the time of the others.
     pub(super) fn round<'j>(
         &self,
         prefix: &'j [usize],
@@ -84,19 +85,19 @@ impl<'a> Decider<'a> {
         let solvers = self.solvers.len();
         let is_concurrent = solvers > 1;
         let least_below = self.board.least_work_below();
-        let is_even = self.board.n.is_multiple_of(2);
+        let begins_below = self.is_local && least_below > 0;
         let mut jobs = vec![query(lp_limit)];
-        if is_concurrent && is_even && (self.is_local || least_below > 0) {
+        if is_concurrent && self.is_local && self.board.n.is_multiple_of(2) {
             let last = (4 * lp_limit).max(least_below / 4);
             let later = iter::successors(Some(4 * lp_limit), |limit| Some(4 * limit));
             jobs.extend(later.take_while(|&limit| limit <= last).map(&mut query));
         }
-        let before_below = if least_below > 0 { 1 } else { jobs.len() };
+        let before_below = if begins_below { 1 } else { jobs.len() };
         let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
         jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
         let place = if is_concurrent { before_below } else { jobs.len() };
         let groups = is_concurrent.then(|| {
-            let below = if least_below > 0 {
+            let below = if begins_below {
                 solvers / 2
             } else {
                 (solvers - before_below).saturating_sub((solvers / 2 - 1).min(short))
@@ -176,10 +177,10 @@ mod tests {
         let (jobs, _) = round(66, 1024, 2, true);
         assert_eq!(jobs[..4], [1024, 0, 4096, 16]);
         for (threads, below) in [(2, 1), (3, 1), (8, 4)] {
-            for is_local in [true, false] {
-                let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
-                assert_eq!(round(66, 16, threads, is_local), expected);
-            }
+            let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
+            assert_eq!(round(66, 16, threads, true), expected);
+            let expected = (vec![16, 0], Some(vec![1, threads - 1]));
+            assert_eq!(round(66, 16, threads, false), expected);
         }
         assert_eq!(round(64, 16, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
         assert_eq!(round(64, 16, 3, false), (vec![16, 0], Some(vec![1, 2])));
