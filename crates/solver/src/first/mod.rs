@@ -26,6 +26,7 @@
 //! | `params.rs` | the tuned constants |
 //! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
 //! | `resume.rs` | the refutations of a run, stored for a later run |
+//! | `set_pool.rs` | the sets of diagonals that column generation found for earlier queries |
 //! | `sizes.rs` | number of remaining cells of each column |
 //! | `weights.rs` | failure weights of rows and columns, for branching |
 //! | `width.rs` | word widths of the sets of columns and diagonals, by board size |
@@ -71,6 +72,7 @@ mod residual;
 pub mod resume;
 mod round;
 mod schedule;
+mod set_pool;
 mod sizes;
 #[cfg(test)]
 mod tests;

@@ -152,6 +152,11 @@ pub(super) const OTHER_ELIMINATIONS: usize = 4;
 /// Maximum number of rounds of column generation.
 pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
 
+// For `set_pool.rs`:
+
+/// Number of sets of diagonals that are kept for later queries.
+pub(super) const POOLED_SETS: usize = 1000;
+
 // For `limited_search.rs`:
 
 /// Nodes after which the size of a search tree is estimated first, and the part of the limit that has

@@ -18,6 +18,7 @@ use super::proofs::Proofs;
 use super::refuted_positions::RefutedPositions;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
+use super::set_pool::SetPool;
 use super::weights::Weights;
 use super::width::{Width, Width64x64, Width128x128};
 use crate::bitset::BitSet;
@@ -128,6 +129,7 @@ pub(super) struct LocalSolver<W: Width> {
     /// refutations by limited searches are short.
     is_local: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
+    set_pool: Arc<Mutex<SetPool<W>>>,
 }
 
 /// The linear relaxations of a board that is common to several queries.
@@ -185,7 +187,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             self.relaxations = Some(Relaxations {
                 prefix: shared.to_vec(),
                 assignment: Assignment::new(&lp_board),
-                master: Master::new(&lp_board),
+                master: Master::new(&lp_board, Arc::clone(&self.set_pool)),
                 rows: lp_board.rows(),
             });
         }
@@ -275,14 +277,15 @@ impl<W: Width> LocalSolver<W> {
             nodes_of_refutation: 0,
             is_local: true,
             proofs: Arc::default(),
+            set_pool: Arc::default(),
         }
     }
 
-    /// Returns a solver for the same board that shares the proofs of this one.
+    /// Returns a solver for the same board that shares the proofs and the sets of this one.
     fn sharing(&self) -> Self {
-        let proofs = Arc::clone(&self.proofs);
+        let (proofs, set_pool) = (Arc::clone(&self.proofs), Arc::clone(&self.set_pool));
         let is_local = self.is_local;
-        Self { is_local, proofs, ..Self::new(self.n, &self.placed, &self.blocked) }
+        Self { is_local, proofs, set_pool, ..Self::new(self.n, &self.placed, &self.blocked) }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
@@ -378,9 +381,12 @@ impl<W: Width> CompletionSearch<'_, W> {
         }
         let promising = self.relaxations.assignment.objective() < params::PROMISING_OPTIMUM;
         let used = board.used(self.relaxations.rows);
-        let knapsack =
-            promising.then(|| self.relaxations.master.refute(&board, used, self.task)).flatten();
-        if let Some(knapsack) = knapsack {
+        let refute = || {
+            let master = &mut self.relaxations.master;
+            master.add_pooled(&board, used);
+            master.refute(&board, used, self.task)
+        };
+        if let Some(knapsack) = promising.then(refute).flatten() {
             let then = Refutation::dual_bound(&knapsack, true, &Refutation::search());
             lock(self.proofs).add_multipliers(&Arc::new(knapsack));
             return QueryOutcome::Refuted(refuted(&then));

@@ -6,18 +6,22 @@
 //! [`Master`]: the use of the diagonals of each direction is bounded by a convex combination of
 //! sets with the right number and sum ([`crate::first::knapsack`]), and violations are penalised.
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
-//! as needed, and the integer multipliers are tried after each solve.
+//! as needed, beginning with those of a pool, and the integer multipliers are tried after each solve.
+
+use std::sync::{Arc, Mutex};
 
 use super::control::Task;
 use super::dual_bound::{heaviest, repaired};
 use super::knapsack::Knapsack;
 use super::params;
 use super::residual::Residual;
+use super::set_pool::SetPool;
 use super::width::Width;
 use crate::bitset::BitSet;
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
 use crate::simplex::{Simplex, Termination};
+use crate::threads::lock;
 use nqueens_proof::first::Multipliers;
 
 /// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
@@ -195,11 +199,15 @@ pub(super) struct Master<W: Width> {
     first_set: usize,
     sets: Vec<(usize, W::Diagonals)>,
     set_on: Vec<bool>,
+    /// The diagonals of each direction that are occupied on the board of the LP.
+    occupied: [W::Diagonals; 2],
+    pool: Arc<Mutex<SetPool<W>>>,
     knapsack: Knapsack,
 }
 
 impl<W: Width> Master<W> {
-    pub(super) fn new(board: &Residual<'_, W>) -> Self {
+    /// Builds the program for `board`. Its sets go into the pool, which may supply others.
+    pub(super) fn new(board: &Residual<'_, W>, pool: Arc<Mutex<SetPool<W>>>) -> Self {
         let mut frame = Frame::new(board, Direction::Minimise, 0.0);
         let convexity_rows = [(); 2].map(|()| {
             frame.simplex.add_row_between(1.0, 1.0, []);
@@ -220,6 +228,8 @@ impl<W: Width> Master<W> {
             first_set,
             sets: Vec::new(),
             set_on: Vec::new(),
+            occupied: board.occupied(),
+            pool,
             knapsack: Knapsack::default(),
         }
     }
@@ -265,6 +275,8 @@ impl<W: Width> Master<W> {
                     }
                     for ((direction, set), promising) in sets.into_iter().zip(promising) {
                         if promising {
+                            let whole = set.or(self.occupied[direction]);
+                            lock(&self.pool).add(direction, whole);
                             self.add(direction, set);
                         }
                     }
@@ -286,6 +298,19 @@ impl<W: Width> Master<W> {
         let sets = heaviest(board, multipliers, &mut self.knapsack)?;
         let lines = rows.iter().chain(&columns).sum::<i64>();
         (lines + sets[0].weight + sets[1].weight >= 0).then(|| sets.map(|set| set.diagonals))
+    }
+
+    /// Adds the sets of the pool that are usable on `board`, with `used` as for
+    /// [`refute`](Self::refute).
+    pub(super) fn add_pooled(&mut self, board: &Residual<'_, W>, used: [W::Diagonals; 2]) {
+        let occupied = [0, 1].map(|direction| self.occupied[direction].or(used[direction]));
+        let pool = Arc::clone(&self.pool);
+        for (direction, whole) in lock(&pool).usable(occupied, board.diagonals()) {
+            let set = whole.without(self.occupied[direction]);
+            if !self.sets.contains(&(direction, set)) {
+                self.add(direction, set);
+            }
+        }
     }
 
     /// Returns the knapsack tables, for reuse by callers.

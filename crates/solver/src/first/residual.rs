@@ -249,6 +249,11 @@ impl<'a, W: Width> Residual<'a, W> {
         Sizes::new(self.rows.iter().map(|row| self.remaining(row)))
     }
 
+    /// Returns the diagonals of each direction that are occupied by queens.
+    pub(super) fn occupied(&self) -> [W::Diagonals; 2] {
+        self.used((0..self.n).fold(W::Columns::EMPTY, |all, row| all.or(W::Columns::one(row))))
+    }
+
     /// Returns the diagonals of each direction that are occupied by the queens in these rows.
     pub(super) fn used(&self, rows: W::Columns) -> [W::Diagonals; 2] {
         let mut used = [W::Diagonals::EMPTY; 2];

@@ -57,17 +57,19 @@ impl<'a> Decider<'a> {
     /// they are begun, and the sizes of the groups that begin with the first ones, if there are
     /// several solvers. `attempt` is the number of queries so far.
     ///
-    /// A single solver comes to the longer prefixes after the queries. Of several, one begins with
-    /// the long query; on boards of even size, where long queries decide nearly all prefixes, one
-    /// with that of the next round; fewer than half with short ones (if there are any), and the
-    /// others with longer prefixes. Measured with two solvers, n = 58: 7.2 s with the query of the
-    /// next round, 9.7 s without it.
+    /// Where longer prefixes have [least work](super::board::Board::least_work_below), all solvers
+    /// begin with them. Measured with one thread, after a query of the round's LP limit and before
+    /// it, in s: n = 66 13.4, 11.4; 74 4.5, 3.6; 80 6.4, 5.3; 82 13.1, 10.6; 84 8.1, 9.6; 88 18.5,
+    /// 16.2. With two threads, half of the solvers with longer prefixes and the others with queries,
+    /// and all with longer prefixes (means of three runs): n = 66 10.9, 9.5; 80 4.5, 4.4; 82 8.2,
+    /// 7.1; 84 6.0, 5.2; 86 7.5, 8.3.
     ///
-    /// Where longer prefixes have [least work](super::board::Board::least_work_below), half of the
-    /// local solvers begin with them, and the others with the queries of this round and of the next
-    /// ones that take less work. Measured with two solvers without the latter and with them, in s:
-    /// n = 66 21.0, 9.2; 74 2.9, 2.7; 80 5.2, 5.6; 84 6.1, 7.0; 88 14.0, 13.9. Several remote
-    /// solvers may share a worker, where such queries would take the time of the others.
+    /// Elsewhere, a single solver comes to the longer prefixes after the queries. Of several, one
+    /// begins with the long query; on boards of even size, where long queries decide nearly all
+    /// prefixes, one with that of the next round; fewer than half with short ones (if there are
+    /// any), and the others with longer prefixes. Measured with two solvers, n = 58: 7.2 s with the
+    /// query of the next round, 9.7 s without it. Several remote solvers may share a worker, where
+    /// that query would take the time of the others.
     pub(super) fn round<'j>(
         &self,
         prefix: &'j [usize],
@@ -85,28 +87,34 @@ impl<'a> Decider<'a> {
         let solvers = self.solvers.len();
         let is_concurrent = solvers > 1;
         let least_below = self.board.least_work_below();
-        let begins_below = self.is_local && least_below > 0;
+        let begins_below = least_below > 0;
         let mut jobs = vec![query(lp_limit)];
-        if is_concurrent && self.is_local && self.board.n.is_multiple_of(2) {
-            let last = (4 * lp_limit).max(least_below / 4);
-            let later = iter::successors(Some(4 * lp_limit), |limit| Some(4 * limit));
-            jobs.extend(later.take_while(|&limit| limit <= last).map(&mut query));
+        if is_concurrent && self.is_local && !begins_below && self.board.n.is_multiple_of(2) {
+            jobs.push(query(4 * lp_limit));
         }
-        let before_below = if begins_below { 1 } else { jobs.len() };
+        let long = jobs.len();
         let short = (lp_limit / params::SHORT_QUERY_LPS / 2) as usize;
         jobs.extend((0..short).map(|_| query(params::SHORT_QUERY_LPS)));
-        let place = if is_concurrent { before_below } else { jobs.len() };
-        let groups = is_concurrent.then(|| {
-            let below = if begins_below {
-                solvers / 2
-            } else {
-                (solvers - before_below).saturating_sub((solvers / 2 - 1).min(short))
-            };
-            iter::repeat_n(1, before_below).chain([below]).collect()
-        });
         let (before, is_local) = (self.control.work(), self.is_local);
         let round = Round { lp_limit, least_below, before, is_concurrent, is_local };
-        jobs.insert(place, self.job(Kind::Below { prefix, round: Some(round) }));
+        let below = self.job(Kind::Below { prefix, round: Some(round) });
+        jobs.insert(
+            if begins_below {
+                0
+            } else if is_concurrent {
+                long
+            } else {
+                jobs.len()
+            },
+            below,
+        );
+        let groups = is_concurrent.then(|| {
+            if begins_below {
+                return vec![solvers];
+            }
+            let below = (solvers - long).saturating_sub((solvers / 2 - 1).min(short));
+            iter::repeat_n(1, long).chain([below]).collect()
+        });
         (jobs, groups)
     }
 }
@@ -170,19 +178,23 @@ mod tests {
     }
 
     #[test]
-    fn a_round_has_long_queries_beside_longer_prefixes_with_least_work() {
-        assert_eq!(round(66, 16, 1, true), (vec![16, 0], None));
-        assert_eq!(round(66, 64, 1, true), (vec![64, 16, 16, 0], None));
-        assert_eq!(round(66, 64, 2, true), (vec![64, 0, 256, 16, 16], Some(vec![1, 1])));
-        let (jobs, _) = round(66, 1024, 2, true);
-        assert_eq!(jobs[..4], [1024, 0, 4096, 16]);
-        for (threads, below) in [(2, 1), (3, 1), (8, 4)] {
-            let expected = (vec![16, 0, 64, 256], Some(vec![1, below]));
-            assert_eq!(round(66, 16, threads, true), expected);
-            let expected = (vec![16, 0], Some(vec![1, threads - 1]));
-            assert_eq!(round(66, 16, threads, false), expected);
+    fn all_solvers_begin_with_longer_prefixes_that_have_least_work() {
+        for is_local in [true, false] {
+            assert_eq!(round(66, 16, 1, is_local), (vec![0, 16], None));
+            assert_eq!(round(66, 64, 1, is_local), (vec![0, 64, 16, 16], None));
+            assert_eq!(round(66, 64, 3, is_local), (vec![0, 64, 16, 16], Some(vec![3])));
+        }
+    }
+
+    #[test]
+    fn other_rounds_have_long_queries_beside_longer_prefixes() {
+        for n in [64, 67] {
+            assert_eq!(round(n, 16, 1, true), (vec![16, 0], None));
+            assert_eq!(round(n, 64, 1, true), (vec![64, 16, 16, 0], None));
+            assert_eq!(round(n, 64, 6, false), (vec![64, 0, 16, 16], Some(vec![1, 3])));
         }
         assert_eq!(round(64, 16, 3, true), (vec![16, 64, 0], Some(vec![1, 1, 1])));
+        assert_eq!(round(64, 64, 2, true), (vec![64, 256, 0, 16, 16], Some(vec![1, 1, 0])));
         assert_eq!(round(64, 16, 3, false), (vec![16, 0], Some(vec![1, 2])));
         assert_eq!(round(67, 16, 3, true), (vec![16, 0], Some(vec![1, 2])));
     }

@@ -1,5 +1,7 @@
 //! Tests of the modules against the plain definition, on random partial boards.
 
+use std::sync::Arc;
+
 use fastrand::Rng;
 
 use super::board::{Board, is_free};
@@ -341,7 +343,8 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             continue;
         }
         open += 1;
-        let (mut assignment, mut master) = (Assignment::new(&board), Master::new(&board));
+        let mut assignment = Assignment::new(&board);
+        let mut master = Master::new(&board, Arc::default());
         let lp_rows = board.rows();
         let mut elimination = Probing {
             assignment: &mut assignment,
