@@ -242,7 +242,7 @@ impl<'a> Decider<'a> {
     /// Decides one prefix without a work limit. No strategy is known in advance to be the fastest,
     /// so all of them are tried with increasing work: one long query, many short ones in other
     /// orders, and queries about more rows.
-    fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
+    pub(super) fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
         let known = lock(self.statistics).lp_limits.get(&prefix.len()).copied();
         let mut lp_limit = known.unwrap_or(params::SHORT_QUERY_LPS);
         let mut attempt = 0;

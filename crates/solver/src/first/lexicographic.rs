@@ -179,6 +179,13 @@ fn decide_rows(decider: &mut Decider<'_>) -> ControlFlow<()> {
     let n = decider.board.n;
     let greedy = decider.board.greedy();
     let mut decided = longest_completable(decider, &greedy)?;
+    // A longer part was given up if it is not refuted: a shorter query would be, too.
+    if let Some(open) = greedy.get(..=decided)
+        && !decider.expects_refutations()
+        && !decider.refuted.contains_key(open)
+    {
+        decider.settle(open)?;
+    }
     while decided < n {
         let end = match &decider.witness {
             Some(_) if decider.expects_refutations() => n,

@@ -152,6 +152,11 @@ pub(super) const OTHER_ELIMINATIONS: usize = 4;
 /// Maximum number of rounds of column generation.
 pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
 
+// For `lp_states.rs`:
+
+/// Number of states of the linear relaxations that are kept: about 2 MB each for n = 100.
+pub(super) const KEPT_LP_STATES: usize = 16;
+
 // For `set_pool.rs`:
 
 /// Number of sets of diagonals that are kept for later queries.

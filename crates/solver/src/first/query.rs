@@ -12,11 +12,11 @@ use super::dive::dive;
 use super::dual_bound::DualBound;
 use super::limited_search::{LimitedOutcome, limited};
 use super::limits::Limits;
+use super::lp_states::{LpStates, Relaxations};
 use super::params;
 use super::probing::{Eliminations, Probing};
 use super::proofs::Proofs;
 use super::refuted_positions::RefutedPositions;
-use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::set_pool::SetPool;
 use super::weights::Weights;
@@ -130,16 +130,7 @@ pub(super) struct LocalSolver<W: Width> {
     is_local: bool,
     proofs: Arc<Mutex<Proofs<W>>>,
     set_pool: Arc<Mutex<SetPool<W>>>,
-}
-
-/// The linear relaxations of a board that is common to several queries.
-struct Relaxations<W: Width> {
-    /// The columns of the first rows of that board.
-    prefix: Vec<usize>,
-    assignment: Assignment,
-    master: Master<W>,
-    /// The open rows of that board.
-    rows: W::Columns,
+    lp_states: Arc<Mutex<LpStates<W>>>,
 }
 
 /// A search for a completion.
@@ -175,23 +166,18 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         };
         // Queries that differ in the last row share the LPs of the board without it.
         let shared = &prefix[..prefix.len().saturating_sub(1)];
-        let is_usable = |lps: &Relaxations<W>| {
-            shared.starts_with(&lps.prefix)
-                && shared.len() - lps.prefix.len() <= params::MAX_ROWS_BEYOND
-        };
-        if !self.relaxations.as_ref().is_some_and(is_usable) {
+        let better = lock(&self.lp_states).better(shared, self.relaxations.as_ref());
+        if let Some(better) = better {
+            self.relaxations = Some(Relaxations::clone(&better));
+        } else if !self.relaxations.as_ref().is_some_and(|own| own.is_usable(shared)) {
             let mut lp_board = self.board(shared);
             if !matches!(lp_board.propagate(), State::Open(_)) {
                 lp_board = self.board(shared);
             }
-            self.relaxations = Some(Relaxations {
-                prefix: shared.to_vec(),
-                assignment: Assignment::new(&lp_board),
-                master: Master::new(&lp_board, Arc::clone(&self.set_pool)),
-                rows: lp_board.rows(),
-            });
+            self.relaxations = Some(Relaxations::new(shared, &lp_board, &self.set_pool));
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
+        relaxations.begin(prefix);
         let left = Limits::new(self.n, lp_limit, node_limit);
         if left.searching > 0 || lp_limit >= params::LONG_QUERY_LPS {
             if !self.is_local {
@@ -227,7 +213,11 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
                 own.can_continue(lp_limit.saturating_mul(params::MAX_PROBES_PER_LP))
             });
         if !more && known.is_none() {
-            return search.search(board, branch);
+            let outcome = search.search(board, branch);
+            if outcome == QueryOutcome::GivenUp {
+                lock(&self.lp_states).add(relaxations);
+            }
+            return outcome;
         }
         // A prefix that is easily refuted does not need elimination.
         if attempt == 0 {
@@ -278,14 +268,23 @@ impl<W: Width> LocalSolver<W> {
             is_local: true,
             proofs: Arc::default(),
             set_pool: Arc::default(),
+            lp_states: Arc::default(),
         }
     }
 
-    /// Returns a solver for the same board that shares the proofs and the sets of this one.
+    /// Returns a solver for the same board that shares the proofs, the sets and the LP states of
+    /// this one.
     fn sharing(&self) -> Self {
-        let (proofs, set_pool) = (Arc::clone(&self.proofs), Arc::clone(&self.set_pool));
         let is_local = self.is_local;
-        Self { is_local, proofs, set_pool, ..Self::new(self.n, &self.placed, &self.blocked) }
+        let proofs = Arc::clone(&self.proofs);
+        let (set_pool, lp_states) = (Arc::clone(&self.set_pool), Arc::clone(&self.lp_states));
+        Self {
+            is_local,
+            proofs,
+            set_pool,
+            lp_states,
+            ..Self::new(self.n, &self.placed, &self.blocked)
+        }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {

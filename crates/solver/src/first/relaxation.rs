@@ -31,6 +31,7 @@ const SCALE: f64 = (1 << 20) as f64;
 const TOLERANCE: f64 = 1e-7;
 
 /// The cells and lines of a board as columns and rows of an LP.
+#[derive(Clone)]
 struct Frame {
     n: usize,
     simplex: Simplex,
@@ -153,6 +154,7 @@ fn scale(values: &[f64]) -> f64 {
 }
 
 /// The assignment relaxation.
+#[derive(Clone)]
 pub(super) struct Assignment(Frame);
 
 impl Assignment {
@@ -191,6 +193,7 @@ impl Assignment {
 }
 
 /// The master program over sets of diagonals.
+#[derive(Clone)]
 pub(super) struct Master<W: Width> {
     frame: Frame,
     /// The convexity rows of the two directions.
