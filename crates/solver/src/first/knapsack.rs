@@ -26,7 +26,7 @@ const NONE: i32 = -(1 << 30);
 /// first diagonals. It has the greatest weight of the sets of these diagonals with each size and sum
 /// that sets of the others can complete. Since the positions ascend, these are few sums for each
 /// size.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Knapsack {
     frames: Vec<Frame>,
     rows: Vec<Row>,
@@ -93,6 +93,13 @@ fn improve(
 impl Diagonals {
     fn items(&self) -> impl DoubleEndedIterator<Item = Item> + ExactSizeIterator {
         self.places.iter().zip(&self.weights).map(|(&place, &weight)| Item { place, weight })
+    }
+}
+
+/// A clone has empty tables, since every call fills them anew.
+impl Clone for Knapsack {
+    fn clone(&self) -> Self {
+        Self::default()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The first solution by completion queries.
 //!
 //! The greedy prefix takes the first free column of each row. Every part of it that has a
-//! completion is a prefix of the first solution, so the longest such part is found by bisection.
-//! The remaining rows are decided one by one: the free columns are queried from left to right until
-//! one has a completion. That completion is kept as a witness: as long as the decided rows agree
-//! with it, only the columns to the left of its queen need a query.
+//! completion is a prefix of the first solution, so the longest such part is found by bisection. If
+//! the query about the next longer one was given up, that one is settled. The remaining rows are
+//! decided one by one: the free columns are queried from left to right until one has a completion.
+//! That completion is kept as a witness: as long as the decided rows agree with it, only the
+//! columns to the left of its queen need a query.
 //!
 //! With several solvers, the prefixes that remain to be refuted for the witness are decided
 //! concurrently, those of later rows too, as long as refutations are to be expected: a completion
@@ -179,7 +180,8 @@ fn decide_rows(decider: &mut Decider<'_>) -> ControlFlow<()> {
     let n = decider.board.n;
     let greedy = decider.board.greedy();
     let mut decided = longest_completable(decider, &greedy)?;
-    // A longer part was given up if it is not refuted: a shorter query would be, too.
+    // If the next longer part is not refuted, its query was given up; one with a smaller limit
+    // would be, too.
     if let Some(open) = greedy.get(..=decided)
         && !decider.expects_refutations()
         && !decider.refuted.contains_key(open)

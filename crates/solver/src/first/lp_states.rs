@@ -1,5 +1,5 @@
-//! The linear relaxations that several queries share, and their states after earlier queries: a basis
-//! that is optimal for a similar board saves most of the iterations.
+//! The LPs that several queries share, and their states after earlier queries: a basis that is
+//! optimal for a similar board saves most of the iterations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use super::residual::Residual;
 use super::set_pool::SetPool;
 use super::width::Width;
 
-/// The linear relaxations of a board that is common to several queries.
+/// The LPs of a board that is common to several queries.
 #[derive(Clone)]
 pub(super) struct Relaxations<W: Width> {
     /// The columns of the first rows of that board.
@@ -20,11 +20,11 @@ pub(super) struct Relaxations<W: Width> {
     /// The open rows of that board.
     pub(super) rows: W::Columns,
     /// The prefix of the last query.
-    last: Vec<usize>,
+    last_prefix: Vec<usize>,
 }
 
 impl<W: Width> Relaxations<W> {
-    /// Builds the relaxations of `board`, which has the queens of `prefix`.
+    /// Builds the LPs of `board`, which has the queens of `prefix`.
     pub(super) fn new(
         prefix: &[usize],
         board: &Residual<'_, W>,
@@ -35,28 +35,29 @@ impl<W: Width> Relaxations<W> {
             assignment: Assignment::new(board),
             master: Master::new(board, Arc::clone(set_pool)),
             rows: board.rows(),
-            last: Vec::new(),
+            last_prefix: Vec::new(),
         }
     }
 
     /// Begins a query about this prefix.
-    pub(super) fn begin(&mut self, prefix: &[usize]) {
-        self.last = prefix.to_vec();
+    pub(super) fn begin_query(&mut self, prefix: &[usize]) {
+        self.last_prefix = prefix.to_vec();
     }
 
-    /// Returns whether queries about extensions of `shared` by one queen can use these relaxations.
+    /// Returns whether queries about extensions of `shared` by one queen can use these LPs.
     pub(super) fn is_usable(&self, shared: &[usize]) -> bool {
         shared.starts_with(&self.prefix)
             && shared.len() - self.prefix.len() <= params::MAX_ROWS_BEYOND
+            && self.master.sets() <= params::MOST_SETS
     }
 
     /// Returns the number of queens that this prefix has in common with that of the last query.
     fn in_common(&self, prefix: &[usize]) -> usize {
-        self.last.iter().zip(prefix).take_while(|(a, b)| a == b).count()
+        self.last_prefix.iter().zip(prefix).take_while(|(a, b)| a == b).count()
     }
 }
 
-/// The states of relaxations after queries that were given up, the most recent one for each number of
+/// The states of LPs after queries that were given up, the most recent one for each number of
 /// queens. No code that locks them can panic half-way through a change.
 pub(super) struct LpStates<W: Width>(BTreeMap<usize, Arc<Relaxations<W>>>);
 
@@ -67,11 +68,12 @@ impl<W: Width> Default for LpStates<W> {
 }
 
 impl<W: Width> LpStates<W> {
-    /// Adds the current state, and forgets those with more queens.
-    pub(super) fn add(&mut self, state: &Relaxations<W>) {
-        let queens = state.last.len();
+    /// Adds a state instead of those of queries about as many queens or more. If there are too
+    /// many, forgets that of the query about the fewest.
+    pub(super) fn add(&mut self, state: Arc<Relaxations<W>>) {
+        let queens = state.last_prefix.len();
         drop(self.0.split_off(&queens));
-        self.0.insert(queens, Arc::new(state.clone()));
+        self.0.insert(queens, state);
         while self.0.len() > params::KEPT_LP_STATES {
             self.0.pop_first();
         }
@@ -97,14 +99,14 @@ mod tests {
     use super::*;
     use nqueens_proof::board::Square;
 
-    /// Returns relaxations of the board with the queens of `prefix`, after a query about `last`.
-    fn state(prefix: &[usize], last: &[usize]) -> Relaxations<Width64x64> {
+    /// Returns the LPs of the board with the queens of `prefix`, after a query about `last`.
+    fn state(prefix: &[usize], last: &[usize]) -> Arc<Relaxations<Width64x64>> {
         let queens: Vec<_> =
             prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column)).collect();
         let board = Residual::<Width64x64>::new(12, &queens);
         let mut state = Relaxations::new(prefix, &board, &Arc::default());
-        state.begin(last);
-        state
+        state.begin_query(last);
+        Arc::new(state)
     }
 
     /// Returns the prefix of the last query of the state that is better than `own`.
@@ -113,14 +115,14 @@ mod tests {
         shared: &[usize],
         own: Option<&Relaxations<Width64x64>>,
     ) -> Option<Vec<usize>> {
-        states.better(shared, own).map(|state| state.last.clone())
+        states.better(shared, own).map(|state| state.last_prefix.clone())
     }
 
     #[test]
     fn a_state_is_better_if_its_last_board_has_more_in_common() {
         let mut states = LpStates::default();
-        states.add(&state(&[0], &[0, 2]));
-        states.add(&state(&[0], &[0, 2, 4]));
+        states.add(state(&[0], &[0, 2]));
+        states.add(state(&[0], &[0, 2, 4]));
         assert_eq!(better(&states, &[0, 2], None), Some(vec![0, 2, 4]));
         assert_eq!(better(&states, &[0, 2, 4], None), Some(vec![0, 2, 4]));
         assert_eq!(better(&states, &[0, 5], None), Some(vec![0, 2, 4]), "any one is usable");
@@ -133,23 +135,23 @@ mod tests {
     }
 
     #[test]
-    fn relaxations_are_usable_for_a_few_more_rows() {
+    fn lps_are_usable_for_a_few_more_rows() {
         let prefix = [0, 2, 4, 1, 3, 8];
         let most = params::MAX_ROWS_BEYOND;
         let mut states = LpStates::default();
-        states.add(&state(&prefix[..1], &prefix[..2]));
+        states.add(state(&prefix[..1], &prefix[..2]));
         assert!(states.better(&prefix[..=most], None).is_some());
         assert!(states.better(&prefix[..most + 2], None).is_none());
     }
 
     #[test]
-    fn states_with_more_queens_and_the_oldest_ones_are_forgotten() {
+    fn a_state_replaces_those_of_as_many_queens_or_more_and_the_number_is_limited() {
         let mut states = LpStates::default();
         let last: Vec<usize> = (0..params::KEPT_LP_STATES + 4).collect();
         let numbers = |states: &LpStates<Width64x64>| states.0.keys().copied().collect::<Vec<_>>();
-        (2..last.len()).for_each(|queens| states.add(&state(&[], &last[..queens])));
+        (2..last.len()).for_each(|queens| states.add(state(&[], &last[..queens])));
         assert_eq!(numbers(&states), (4..last.len()).collect::<Vec<_>>());
-        states.add(&state(&[], &last[..6]));
+        states.add(state(&[], &last[..6]));
         assert_eq!(numbers(&states), [4, 5, 6]);
     }
 }

@@ -18,7 +18,7 @@
 //! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
 //! | `limited_search.rs` | node-limited exhaustive search |
 //! | `limits.rs` | the limits of a query |
-//! | `lp_states.rs` | the linear relaxations that several queries share, and their states |
+//! | `lp_states.rs` | the LPs that several queries share, and their states |
 //! | `components.rs` | blocks of rows that share no columns, searched one after the other |
 //! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
 //! | `refuted_positions.rs` | the refuted positions that searches remember |

@@ -58,7 +58,7 @@ pub fn query_solver(n: usize, placed: &[Square], blocked: &[Square]) -> Box<dyn 
 
 /// Creates local solvers for the board of size `n` with placed queens, none of which attacks
 /// another, and blocked squares, which no placed queen is on. Each of them uses what the others
-/// have proved.
+/// have proved, and their LPs.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
@@ -177,7 +177,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             self.relaxations = Some(Relaxations::new(shared, &lp_board, &self.set_pool));
         }
         let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
-        relaxations.begin(prefix);
+        relaxations.begin_query(prefix);
         let left = Limits::new(self.n, lp_limit, node_limit);
         if left.searching > 0 || lp_limit >= params::LONG_QUERY_LPS {
             if !self.is_local {
@@ -215,7 +215,8 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         if !more && known.is_none() {
             let outcome = search.search(board, branch);
             if outcome == QueryOutcome::GivenUp {
-                lock(&self.lp_states).add(relaxations);
+                let state = Arc::new(relaxations.clone());
+                lock(&self.lp_states).add(state);
             }
             return outcome;
         }

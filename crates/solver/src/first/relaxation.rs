@@ -6,7 +6,7 @@
 //! [`Master`]: the use of the diagonals of each direction is bounded by a convex combination of
 //! sets with the right number and sum ([`crate::first::knapsack`]), and violations are penalised.
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
-//! as needed, beginning with those of a pool, and the integer multipliers are tried after each solve.
+//! as needed, beyond those of a pool, and the integer multipliers are tried after each solve.
 
 use std::sync::{Arc, Mutex};
 
@@ -307,13 +307,19 @@ impl<W: Width> Master<W> {
     /// [`refute`](Self::refute).
     pub(super) fn add_pooled(&mut self, board: &Residual<'_, W>, used: [W::Diagonals; 2]) {
         let occupied = [0, 1].map(|direction| self.occupied[direction].or(used[direction]));
-        let pool = Arc::clone(&self.pool);
-        for (direction, whole) in lock(&pool).usable(occupied, board.diagonals()) {
-            let set = whole.without(self.occupied[direction]);
-            if !self.sets.contains(&(direction, set)) {
-                self.add(direction, set);
-            }
-        }
+        let pool = lock(&self.pool);
+        let usable = pool.usable(occupied, board.diagonals());
+        let new: Vec<_> = usable
+            .map(|(direction, whole)| (direction, whole.without(self.occupied[direction])))
+            .filter(|set| !self.sets.contains(set))
+            .collect();
+        drop(pool);
+        new.into_iter().for_each(|(direction, set)| self.add(direction, set));
+    }
+
+    /// Returns the number of sets.
+    pub(super) fn sets(&self) -> usize {
+        self.sets.len()
     }
 
     /// Returns the knapsack tables, for reuse by callers.
@@ -333,6 +339,7 @@ impl<W: Width> Master<W> {
 
     fn add(&mut self, direction: usize, set: W::Diagonals) {
         let terms = self.terms(direction, set);
+        debug_assert_eq!(terms.len(), set.len() + 1);
         self.frame.simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
         self.sets.push((direction, set));
         self.set_on.push(true);

@@ -251,7 +251,7 @@ impl<'a, W: Width> Residual<'a, W> {
 
     /// Returns the diagonals of each direction that are occupied by queens.
     pub(super) fn occupied(&self) -> [W::Diagonals; 2] {
-        self.used((0..self.n).fold(W::Columns::EMPTY, |all, row| all.or(W::Columns::one(row))))
+        self.used(W::Columns::below(self.n))
     }
 
     /// Returns the diagonals of each direction that are occupied by the queens in these rows.

@@ -1,5 +1,5 @@
-//! The sets of diagonals that column generation has found for earlier queries, for later ones of all
-//! solvers: a column pool.
+//! The sets of diagonals that column generation has found for earlier queries, for later ones of
+//! all solvers of a process: a column pool.
 
 use std::collections::VecDeque;
 

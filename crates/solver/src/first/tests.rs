@@ -11,7 +11,7 @@ use super::control::{Control, Task};
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
 use super::probing::{Eliminations, Probing};
-use super::query::{LocalSolver, QueryOutcome, QuerySolver};
+use super::query::{LocalSolver, QueryOutcome, QuerySolver, query_solvers};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -273,6 +273,46 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
         }
     }
     assert!(refuted > 100 && completed > 100, "{refuted} refuted, {completed} completed");
+}
+
+#[test]
+fn solvers_that_share_linear_programs_agree_with_backtracking() {
+    let mut random = Rng::with_seed(17);
+    let control = Control::default();
+    let (mut given_up, mut refuted, mut completed) = (0, 0, 0);
+    for n in 12..=15 {
+        let mut solvers = query_solvers(2, n, &[], &[]);
+        for _ in 0..150 {
+            // Prefixes like those of first solutions make boards tight.
+            let mut prefix = Vec::new();
+            for _ in 0..random.usize(n * 3 / 10..=n / 2) {
+                let free: Vec<usize> =
+                    (0..n).filter(|&column| is_free(&prefix, column)).take(3).collect();
+                let Some(&column) = random.choice(&free) else { break };
+                prefix.push(column);
+            }
+            let completions = completions(n, &prefix);
+            let solver = &mut solvers[random.usize(..2)];
+            // Without LPs, most queries are given up, and their states are kept.
+            let lp_limit = random.choice([0, 1, u64::MAX]).unwrap_or(0);
+            match solver.solve(&PrefixQuery::new(&prefix, lp_limit, 0), Task::alone(&control)) {
+                QueryOutcome::Refuted(refutation) => {
+                    assert!(completions.is_empty(), "{prefix:?} of {n}");
+                    let checked = check_refutation(n, &prefix, &refutation, u64::MAX);
+                    assert!(checked.is_ok(), "{prefix:?} of {n}");
+                    refuted += 1;
+                }
+                QueryOutcome::Completed(columns) => {
+                    assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
+                    completed += 1;
+                }
+                QueryOutcome::GivenUp => given_up += 1,
+                QueryOutcome::Stopped => panic!("nothing stops it"),
+            }
+        }
+    }
+    let numbers = [given_up, refuted, completed];
+    assert!(numbers.iter().all(|&number| number > 20), "{numbers:?}");
 }
 
 #[test]
