@@ -54,11 +54,11 @@ impl Board {
     /// Returns the least work in queries about longer prefixes, per solver, in each round in which
     /// a prefix is to be settled, in units of about one LP. These queries go from left to right, so
     /// if the prefix has a completion, they answer what would be asked later. On small boards,
-    /// other queries are often faster. Measured with one thread and 0, 1000 and 4000, user s: n =
-    /// 66 20.2, 17.3, 16.0; 70 2.4, 1.9, 2.0; 74 5.2, 3.7, 3.8; 80 9.3, 5.8, 5.8; 88 41.0, 17.5,
-    /// 15.5. With 1000 and 4000: n = 86 9.4, 9.2; 90 42.6, 29.9; 94 56.0, 47.7. With 0, 1000 and
-    /// 2000: n = 58 6.1, 9.8, 14.0; 64 11.9, 21.4, 28.3. On boards of odd size, 1000 changes
-    /// nothing for n = 79 to 103.
+    /// other queries are often faster. Measured, before these queries came first, with one thread
+    /// and 0, 1000 and 4000, user s: n = 66 20.2, 17.3, 16.0; 70 2.4, 1.9, 2.0; 74 5.2, 3.7, 3.8;
+    /// 80 9.3, 5.8, 5.8; 88 41.0, 17.5, 15.5. With 1000 and 4000: n = 86 9.4, 9.2; 90 42.6, 29.9;
+    /// 94 56.0, 47.7. With 0, 1000 and 2000: n = 58 6.1, 9.8, 14.0; 64 11.9, 21.4, 28.3. On boards
+    /// of odd size, 1000 changes nothing for n = 79 to 103.
     pub(super) const fn least_work_below(&self) -> u64 {
         if self.n > 64 && self.n.is_multiple_of(2) { 4000 } else { 0 }
     }

@@ -61,9 +61,9 @@ impl<'a> Decider<'a> {
     /// solvers begin with them; of more, one begins with the query, since a row has only few
     /// prefixes that take long. Measured with one thread, after a query of the round's LP limit and
     /// before it, in s: n = 66 13.4, 11.4; 74 4.5, 3.6; 80 6.4, 5.3; 82 13.1, 10.6; 84 8.1, 9.6; 88
-    /// 18.5, 16.2. With two threads, half of the solvers with longer prefixes and the others with
-    /// queries, and all with longer prefixes (means of three runs): n = 66 10.9, 9.5; 80 4.5, 4.4;
-    /// 82 8.2, 7.1; 84 6.0, 5.2; 86 7.5, 8.3.
+    /// 18.5, 16.2. With two threads, one of them with the query, and both with longer prefixes
+    /// (means of six runs and of three): n = 66 10.6, 9.5; 80 4.4, 4.4; 82 8.0, 7.1; 84 6.4, 5.2;
+    /// 86 7.6, 8.3. More solvers were not compared.
     ///
     /// Elsewhere, a single solver comes to the longer prefixes after the queries. Of several, one
     /// begins with the long query; on boards of even size, where long queries decide nearly all
@@ -99,16 +99,12 @@ impl<'a> Decider<'a> {
         let (before, is_local) = (self.control.work(), self.is_local);
         let round = Round { lp_limit, least_below, before, is_concurrent, is_local };
         let below = self.job(Kind::Below { prefix, round: Some(round) });
-        jobs.insert(
-            if begins_below {
-                0
-            } else if is_concurrent {
-                long
-            } else {
-                jobs.len()
-            },
-            below,
-        );
+        let place = match (begins_below, is_concurrent) {
+            (true, _) => 0,
+            (false, true) => long,
+            (false, false) => jobs.len(),
+        };
+        jobs.insert(place, below);
         let groups = is_concurrent.then(|| {
             if begins_below {
                 return if solvers > 3 { vec![solvers - 1, 1] } else { vec![solvers] };
