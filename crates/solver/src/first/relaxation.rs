@@ -15,7 +15,7 @@ use super::dual_bound::{heaviest, repaired};
 use super::knapsack::Knapsack;
 use super::params;
 use super::residual::Residual;
-use super::set_pool::SetPool;
+use super::set_pool::{SetPool, is_usable};
 use super::width::Width;
 use crate::bitset::BitSet;
 use crate::ilp::Linear as _;
@@ -248,8 +248,7 @@ impl<W: Width> Master<W> {
         self.frame.restrict(board);
         let remaining = board.diagonals();
         for (k, &(direction, set)) in self.sets.iter().enumerate() {
-            let usable = remaining[direction].or(used[direction]);
-            let on = set.without(usable).is_empty() && used[direction].without(set).is_empty();
+            let on = is_usable(set, used[direction], remaining[direction]);
             if on != self.set_on[k] {
                 self.set_on[k] = on;
                 self.frame.simplex.set_bounds(

@@ -1,11 +1,11 @@
 //! The sets of diagonals that column generation has found for earlier queries, for later ones of
-//! all solvers of a process: a column pool.
+//! all solvers that share it: a column pool.
 
 use std::collections::VecDeque;
 
 use super::params;
 use super::width::Width;
-use crate::bitset::BitSet as _;
+use crate::bitset::BitSet;
 
 /// The most recent sets of diagonals that all queens of a completion would occupy, each with its
 /// direction. No code that locks a pool can panic half-way through a change.
@@ -34,10 +34,14 @@ impl<W: Width> SetPool<W> {
         remaining: [W::Diagonals; 2],
     ) -> impl Iterator<Item = (usize, W::Diagonals)> {
         self.0.iter().rev().copied().filter(move |&(direction, set)| {
-            occupied[direction].without(set).is_empty()
-                && set.without(occupied[direction].or(remaining[direction])).is_empty()
+            is_usable(set, occupied[direction], remaining[direction])
         })
     }
+}
+
+/// Returns whether a set contains all `occupied` diagonals and otherwise only `remaining` ones.
+pub(super) fn is_usable<D: BitSet>(set: D, occupied: D, remaining: D) -> bool {
+    occupied.without(set).is_empty() && set.without(occupied.or(remaining)).is_empty()
 }
 
 #[cfg(test)]

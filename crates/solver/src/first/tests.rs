@@ -275,6 +275,19 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
     assert!(refuted > 100 && completed > 100, "{refuted} refuted, {completed} completed");
 }
 
+/// Returns at most so many queens, each in one of the `choices` leftmost free columns: like those of
+/// first solutions, they make boards tight.
+fn leftmost_prefix(n: usize, queens: usize, choices: usize, random: &mut Rng) -> Vec<usize> {
+    let mut prefix = Vec::new();
+    for _ in 0..queens {
+        let free: Vec<usize> =
+            (0..n).filter(|&column| is_free(&prefix, column)).take(choices).collect();
+        let Some(&column) = random.choice(&free) else { break };
+        prefix.push(column);
+    }
+    prefix
+}
+
 #[test]
 fn solvers_that_share_linear_programs_agree_with_backtracking() {
     let mut random = Rng::with_seed(17);
@@ -283,14 +296,8 @@ fn solvers_that_share_linear_programs_agree_with_backtracking() {
     for n in 12..=15 {
         let mut solvers = query_solvers(2, n, &[], &[]);
         for _ in 0..150 {
-            // Prefixes like those of first solutions make boards tight.
-            let mut prefix = Vec::new();
-            for _ in 0..random.usize(n * 3 / 10..=n / 2) {
-                let free: Vec<usize> =
-                    (0..n).filter(|&column| is_free(&prefix, column)).take(3).collect();
-                let Some(&column) = random.choice(&free) else { break };
-                prefix.push(column);
-            }
+            let queens = random.usize(n * 3 / 10..=n / 2);
+            let prefix = leftmost_prefix(n, queens, 3, &mut random);
             let completions = completions(n, &prefix);
             let solver = &mut solvers[random.usize(..2)];
             // Without LPs, most queries are given up, and their states are kept.
@@ -369,14 +376,8 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
     let (mut cells, mut open) = (0, 0);
     for case in 0..3000 {
         let n = random.usize(12..=18);
-        // Prefixes like those of first solutions make boards tight.
-        let mut prefix = Vec::new();
-        for _ in 0..random.usize(n * 4 / 10..=n * 6 / 10) {
-            let free: Vec<usize> =
-                (0..n).filter(|&column| is_free(&prefix, column)).take(2).collect();
-            let Some(&column) = random.choice(&free) else { break };
-            prefix.push(column);
-        }
+        let queens = random.usize(n * 4 / 10..=n * 6 / 10);
+        let prefix = leftmost_prefix(n, queens, 2, &mut random);
         let completions = completions(n, &prefix);
         let mut board = Residual::<Width64x64>::new(n, &squares(&prefix));
         if !matches!(board.propagate(), State::Open(_)) {
