@@ -26,6 +26,7 @@
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `params.rs` | the tuned constants |
 //! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
+//! | `pricing.rs` | the pricing problem of the column generation, and the test of multipliers on a board |
 //! | `resume.rs` | the refutations of a run, stored for a later run |
 //! | `set_pool.rs` | the sets of diagonals that column generation found for earlier queries |
 //! | `sizes.rs` | number of remaining cells of each column |
@@ -65,6 +66,7 @@ mod lp_states;
 mod marginals;
 mod params;
 mod placements;
+mod pricing;
 mod probing;
 mod proofs;
 mod query;

@@ -142,13 +142,16 @@ pub(super) const BRANCHING_NOISE: f64 = 0.3;
 // For `proofs.rs` and `query.rs`:
 
 /// Number of multipliers that are kept.
-pub(super) const MAX_MULTIPLIERS: usize = 8;
+pub(super) const MAX_MULTIPLIERS: usize = 32;
 
 /// Number of prefixes per solver whose eliminated cells are kept although they are not parts of the
 /// current prefix.
 pub(super) const OTHER_ELIMINATIONS: usize = 4;
 
 // For `relaxation.rs`:
+
+/// Number of simplex steps of the master program between two trials of its multipliers.
+pub(super) const STEPS_PER_INSPECTION: u64 = 10;
 
 /// Maximum number of rounds of column generation.
 pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::control::Task;
 use super::dual_bound::DualBound;
 use super::params;
+use super::pricing::Pricing;
 use super::relaxation::{Assignment, Master};
 use super::residual::{Residual, State};
 use super::width::Width;
@@ -99,7 +100,9 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
             }
             let is_refuted = match self.with_queen(cell.row, cell.column) {
                 Err(state) => state == State::Refuted,
-                Ok(board) => self.master.price(&board, &cell.multipliers).is_none(),
+                Ok(board) => {
+                    Pricing::new(&board).is_refuted(&cell.multipliers, self.master.knapsack())
+                }
             };
             if is_refuted {
                 match self.eliminate(cell.clone()) {
@@ -193,7 +196,9 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
             }
             Err(_) => return None,
             Ok(board) => {
-                match recent.iter().position(|known| self.master.price(&board, known).is_none()) {
+                let mut pricing = Pricing::new(&board);
+                let knapsack = self.master.knapsack();
+                match recent.iter().position(|known| pricing.is_refuted(known, knapsack)) {
                     Some(place) => recent.remove(place)?,
                     None => {
                         self.eliminated.lp_probes += 1;
@@ -209,7 +214,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
 
     fn refute_by_lps(&mut self, board: &Residual<'_, W>) -> Option<Multipliers> {
         let multipliers = self.assignment.multipliers(board, self.task)?;
-        if self.master.price(board, &multipliers).is_none() {
+        if Pricing::new(board).is_refuted(&multipliers, self.master.knapsack()) {
             return Some(multipliers);
         }
         let promising = self.assignment.objective() < params::PROMISING_OPTIMUM;

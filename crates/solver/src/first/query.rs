@@ -14,6 +14,7 @@ use super::limited_search::{LimitedOutcome, limited};
 use super::limits::Limits;
 use super::lp_states::{LpStates, Relaxations};
 use super::params;
+use super::pricing::Pricing;
 use super::probing::{Eliminations, Probing};
 use super::proofs::Proofs;
 use super::refuted_positions::RefutedPositions;
@@ -303,9 +304,10 @@ impl<W: Width> CompletionSearch<'_, W> {
     /// Looks for a refutation by multipliers that refuted another board.
     fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
         let known = lock(self.proofs).multipliers.clone();
-        let master = &mut self.relaxations.master;
+        let mut pricing = Pricing::new(board);
+        let knapsack = self.relaxations.master.knapsack();
         let multipliers =
-            known.iter().rfind(|multipliers| master.price(board, multipliers).is_none())?;
+            known.iter().rfind(|multipliers| pricing.is_refuted(multipliers, knapsack))?;
         lock(self.proofs).add_multipliers(multipliers);
         Some(Refutation::dual_bound(multipliers, true, &Refutation::search()))
     }

@@ -6,14 +6,16 @@
 //! [`Master`]: the use of the diagonals of each direction is bounded by a convex combination of
 //! sets with the right number and sum ([`crate::first::knapsack`]), and violations are penalised.
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
-//! as needed, beyond those of a pool, and the integer multipliers are tried after each solve.
+//! as needed, beyond those of a pool, and integer multipliers are tried after each solve and on the
+//! way to it.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use super::control::Task;
-use super::dual_bound::{heaviest, repaired};
 use super::knapsack::Knapsack;
 use super::params;
+use super::pricing::Pricing;
 use super::residual::Residual;
 use super::set_pool::{SetPool, is_usable};
 use super::width::Width;
@@ -30,6 +32,36 @@ const SCALE: f64 = (1 << 20) as f64;
 /// Objective values of the master and reduced costs of its sets below this count as 0.
 const TOLERANCE: f64 = 1e-7;
 
+/// The LP rows by row, column, diagonal and antidiagonal of the board.
+#[derive(Clone)]
+struct Lines {
+    rows: Vec<Option<usize>>,
+    columns: Vec<Option<usize>>,
+    diagonals: [Vec<Option<usize>>; 2],
+}
+
+impl Lines {
+    /// Returns integer multipliers in proportion to the duals, multiplied by `sign`.
+    fn multipliers(&self, duals: &[f64], sign: f64) -> Multipliers {
+        let used: Vec<f64> = self
+            .columns
+            .iter()
+            .chain(&self.diagonals[0])
+            .chain(&self.diagonals[1])
+            .flatten()
+            .map(|&row| duals[row])
+            .collect();
+        let scale = sign * scale(&used);
+        let value = |row: &Option<usize>| row.map_or(0, |row| rounded(duals[row] * scale));
+        let weights = |rows: &[Option<usize>]| rows.iter().map(|row| value(row).max(0)).collect();
+        Multipliers {
+            columns: self.columns.iter().map(value).collect(),
+            diagonals: weights(&self.diagonals[0]),
+            antidiagonals: weights(&self.diagonals[1]),
+        }
+    }
+}
+
 /// The cells and lines of a board as columns and rows of an LP.
 #[derive(Clone)]
 struct Frame {
@@ -39,10 +71,7 @@ struct Frame {
     /// For each cell and each line (rows, then columns of the board), true if it is active.
     cell_on: Vec<bool>,
     line_on: Vec<bool>,
-    /// LP rows by row, column, diagonal and antidiagonal of the board.
-    rows: Vec<Option<usize>>,
-    columns: Vec<Option<usize>>,
-    diagonals: [Vec<Option<usize>>; 2],
+    lines: Lines,
 }
 
 impl Frame {
@@ -75,7 +104,7 @@ impl Frame {
             simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
         }
         let (cell_on, line_on) = (vec![true; cells.len()], vec![true; 2 * n]);
-        Self { n, simplex, cells, cell_on, line_on, rows, columns, diagonals }
+        Self { n, simplex, cells, cell_on, line_on, lines: Lines { rows, columns, diagonals } }
     }
 
     /// Deactivates the cells and lines that are not on `board`, and activates those that are.
@@ -89,9 +118,9 @@ impl Frame {
         }
         for line in 0..2 * self.n {
             let (row, on) = if line < self.n {
-                (self.rows[line], board.rows().contains(line))
+                (self.lines.rows[line], board.rows().contains(line))
             } else {
-                (self.columns[line - self.n], board.columns().contains(line - self.n))
+                (self.lines.columns[line - self.n], board.columns().contains(line - self.n))
             };
             if let Some(row) = row.filter(|_| on != self.line_on[line]) {
                 self.line_on[line] = on;
@@ -101,30 +130,9 @@ impl Frame {
         }
     }
 
-    fn solve(&mut self, mut task: Task<'_>) -> Termination {
-        task.add_lps(1);
-        self.simplex.run(&mut task)
-    }
-
     /// Returns integer multipliers in proportion to the duals, multiplied by `sign`.
     fn multipliers(&self, sign: f64) -> Multipliers {
-        let duals = self.simplex.duals();
-        let used: Vec<f64> = self
-            .columns
-            .iter()
-            .chain(&self.diagonals[0])
-            .chain(&self.diagonals[1])
-            .flatten()
-            .map(|&row| duals[row])
-            .collect();
-        let scale = sign * scale(&used);
-        let value = |row: &Option<usize>| row.map_or(0, |row| rounded(duals[row] * scale));
-        let weights = |rows: &[Option<usize>]| rows.iter().map(|row| value(row).max(0)).collect();
-        Multipliers {
-            columns: self.columns.iter().map(value).collect(),
-            diagonals: weights(&self.diagonals[0]),
-            antidiagonals: weights(&self.diagonals[1]),
-        }
+        self.lines.multipliers(self.simplex.duals(), sign)
     }
 }
 
@@ -161,7 +169,7 @@ impl Assignment {
     pub(super) fn new<W: Width>(board: &Residual<'_, W>) -> Self {
         let mut frame = Frame::new(board, Direction::Maximise, 1.0);
         let terms: Vec<(usize, f64)> =
-            frame.diagonals.iter().flatten().flatten().map(|&row| (row, 1.0)).collect();
+            frame.lines.diagonals.iter().flatten().flatten().map(|&row| (row, 1.0)).collect();
         frame.simplex.add_column(1.0, (f64::NEG_INFINITY, 1.0), &terms);
         Self(frame)
     }
@@ -171,10 +179,12 @@ impl Assignment {
     pub(super) fn multipliers<W: Width>(
         &mut self,
         board: &Residual<'_, W>,
-        task: Task<'_>,
+        mut task: Task<'_>,
     ) -> Option<Multipliers> {
         self.0.restrict(board);
-        matches!(self.0.solve(task), Termination::Optimal).then(|| self.0.multipliers(1.0))
+        task.add_lps(1);
+        let termination = self.0.simplex.run(&mut task);
+        matches!(termination, Termination::Optimal).then(|| self.0.multipliers(1.0))
     }
 
     /// Returns the optimum t of the last solve.
@@ -190,6 +200,16 @@ impl Assignment {
             .map(|cell| self.0.cells.binary_search(cell).map_or(0.0, |i| values[i]))
             .collect()
     }
+}
+
+/// The end of a solve of the master program.
+enum Solved {
+    /// Multipliers that refute the board.
+    Refuted(Multipliers),
+    /// The multipliers of the optimum, which is positive.
+    Optimal(Multipliers),
+    /// The optimum is 0, or the solve was stopped or failed.
+    Other,
 }
 
 /// The master program over sets of diagonals.
@@ -217,7 +237,7 @@ impl<W: Width> Master<W> {
             frame.simplex.rows() - 1
         });
         let penalised_rows: Vec<usize> =
-            frame.diagonals.iter().flatten().flatten().copied().collect();
+            frame.lines.diagonals.iter().flatten().flatten().copied().collect();
         for row in penalised_rows {
             frame.simplex.add_column(1.0, (0.0, f64::INFINITY), &[(row, -1.0)]);
         }
@@ -245,6 +265,36 @@ impl<W: Width> Master<W> {
         used: [W::Diagonals; 2],
         task: Task<'_>,
     ) -> Option<Multipliers> {
+        self.restrict(board, used);
+        let mut pricing = Pricing::new(board);
+        for _ in 0..params::COLUMN_GENERATION_ROUNDS {
+            let multipliers = match self.solve(&mut pricing, task) {
+                Solved::Refuted(multipliers) => return Some(multipliers),
+                Solved::Optimal(multipliers) => multipliers,
+                Solved::Other => return None,
+            };
+            let Some(sets) = pricing.price(&multipliers, &mut self.knapsack) else {
+                return Some(multipliers);
+            };
+            let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
+            let promising =
+                sets.map(|(direction, set)| self.reduced_cost(direction, set) < -TOLERANCE);
+            if promising == [false; 2] {
+                return None;
+            }
+            for ((direction, set), promising) in sets.into_iter().zip(promising) {
+                if promising {
+                    let whole = set.or(self.occupied[direction]);
+                    lock(&self.pool).add(direction, whole);
+                    self.add(direction, set);
+                }
+            }
+        }
+        None
+    }
+
+    /// Activates what is on `board`: cells, lines and usable sets.
+    fn restrict(&mut self, board: &Residual<'_, W>, used: [W::Diagonals; 2]) {
         self.frame.restrict(board);
         let remaining = board.diagonals();
         for (k, &(direction, set)) in self.sets.iter().enumerate() {
@@ -258,48 +308,32 @@ impl<W: Width> Master<W> {
                 );
             }
         }
-        for _ in 0..params::COLUMN_GENERATION_ROUNDS {
-            let termination = self.frame.solve(task);
-            if !matches!(termination, Termination::Optimal)
-                || self.frame.simplex.objective() < TOLERANCE
-            {
-                return None;
-            }
-            let multipliers = self.frame.multipliers(-1.0);
-            match self.price(board, &multipliers) {
-                None => return Some(multipliers),
-                Some(sets) => {
-                    let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
-                    let promising =
-                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -TOLERANCE);
-                    if promising == [false; 2] {
-                        return None;
-                    }
-                    for ((direction, set), promising) in sets.into_iter().zip(promising) {
-                        if promising {
-                            let whole = set.or(self.occupied[direction]);
-                            lock(&self.pool).add(direction, whole);
-                            self.add(direction, set);
-                        }
-                    }
-                }
-            }
-        }
-        None
     }
 
-    /// Solves the pricing problem: returns the heaviest sets of both directions, or `None` if the
-    /// multipliers refute the board with them. The weights of the multipliers sum to less than
-    /// 2^30.
-    pub(super) fn price(
-        &mut self,
-        board: &Residual<'_, W>,
-        multipliers: &Multipliers,
-    ) -> Option<[W::Diagonals; 2]> {
-        let (rows, columns) = repaired(board, multipliers);
-        let sets = heaviest(board, multipliers, &mut self.knapsack)?;
-        let lines = rows.iter().chain(&columns).sum::<i64>();
-        (lines + sets[0].weight + sets[1].weight >= 0).then(|| sets.map(|set| set.diagonals))
+    /// Solves the LP. Ends as soon as the multipliers of a basis refute the board: those found on
+    /// the way from the optimum of a neighbouring board often refute more boards than those of the
+    /// next optimum.
+    fn solve(&mut self, pricing: &mut Pricing<'_, '_, W>, mut task: Task<'_>) -> Solved {
+        task.add_lps(1);
+        let Frame { simplex, lines, .. } = &mut self.frame;
+        let mut refutation = None;
+        let mut inspect = |duals: &[f64]| {
+            let multipliers = lines.multipliers(duals, -1.0);
+            if !pricing.is_refuted(&multipliers, &mut self.knapsack) {
+                return ControlFlow::Continue(());
+            }
+            refutation = Some(multipliers);
+            ControlFlow::Break(())
+        };
+        let termination =
+            simplex.run_inspected(params::STEPS_PER_INSPECTION, &mut inspect, &mut task);
+        match (refutation, termination) {
+            (Some(multipliers), _) => Solved::Refuted(multipliers),
+            (None, Some(Termination::Optimal)) if simplex.objective() >= TOLERANCE => {
+                Solved::Optimal(self.frame.multipliers(-1.0))
+            }
+            _ => Solved::Other,
+        }
     }
 
     /// Adds the sets of the pool that are usable on `board`, with `used` as for
@@ -327,7 +361,7 @@ impl<W: Width> Master<W> {
     }
 
     fn terms(&self, direction: usize, set: W::Diagonals) -> Vec<(usize, f64)> {
-        let rows = set.iter().filter_map(|d| self.frame.diagonals[direction][d]);
+        let rows = set.iter().filter_map(|d| self.frame.lines.diagonals[direction][d]);
         rows.map(|row| (row, -1.0)).chain([(self.convexity_rows[direction], 1.0)]).collect()
     }
 

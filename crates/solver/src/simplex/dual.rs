@@ -80,7 +80,7 @@ impl Dual {
     pub(super) fn run(
         &mut self,
         tableau: &mut Tableau,
-        clock: &mut Clock<'_>,
+        clock: &mut Clock<'_, '_>,
         tolerance: f64,
     ) -> Phase {
         tableau.inverse.compute_norms();
@@ -92,7 +92,7 @@ impl Dual {
             else {
                 return Phase::Done;
             };
-            if let Some(phase) = clock.tick() {
+            if let Some(phase) = clock.tick(tableau) {
                 return phase;
             }
             tableau.inverse.row(position, &mut tableau.rho);

@@ -18,6 +18,8 @@ mod ray;
 mod tableau;
 mod wide;
 
+use std::ops::ControlFlow;
+
 use dual::Dual;
 use primal::Primal;
 use tableau::{Given, Tableau};
@@ -63,6 +65,8 @@ enum Phase {
     Done,
     /// The objective attains the target.
     TargetReached,
+    /// The inspection ended the solve.
+    InspectionEnded,
     /// A basic variable is too large (positive) or too small (negative) by this, and cannot be
     /// moved within its bounds.
     Infeasible(f64),
@@ -70,26 +74,51 @@ enum Phase {
     Failed(&'static str),
 }
 
+/// The inspection of the multipliers of a basis; it can end the solve.
+type Inspection<'a> = dyn FnMut(&[f64]) -> ControlFlow<()> + 'a;
+
+/// A condition, besides optimality and infeasibility, that ends a solve.
+enum End<'a> {
+    None,
+    /// The objective of the tableau is at most this.
+    Target(f64),
+    /// The inspection, which takes place every so many steps.
+    Inspection(u64, &'a mut Inspection<'a>),
+}
+
 /// The limits of a solve. Counts steps, and reports to the progress sink from time to time.
-struct Clock<'a> {
+struct Clock<'a, 'e> {
     sink: &'a mut dyn ProgressSink,
     /// Number of steps of all solves.
     steps: &'a mut u64,
     last: u64,
     may_perturb: bool,
-    /// The objective of the tableau at which the solve may end.
-    target: Option<f64>,
+    end: End<'e>,
+    /// The factor between costs of the tableau and the given ones, but for scaling.
+    sign: f64,
 }
 
-impl Clock<'_> {
-    /// Counts a step. Returns the end of the phase if it must stop.
-    fn tick(&mut self) -> Option<Phase> {
+impl Clock<'_, '_> {
+    /// Counts a step and inspects the basis. Returns the end of the phase if it must stop.
+    fn tick(&mut self, tableau: &mut Tableau) -> Option<Phase> {
         *self.steps += 1;
         if *self.steps >= self.last {
             return Some(Phase::Failed("too many steps"));
         }
-        (self.steps.is_multiple_of(REPORT_EVERY) && is_over(self.sink, &Progress::default()))
-            .then_some(Phase::Stopped)
+        if self.steps.is_multiple_of(REPORT_EVERY) && is_over(self.sink, &Progress::default()) {
+            return Some(Phase::Stopped);
+        }
+        match &mut self.end {
+            End::Inspection(every, inspect) if self.steps.is_multiple_of(*every) => {
+                inspect(tableau.multipliers(self.sign)).is_break().then_some(Phase::InspectionEnded)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether the objective of the tableau attains the target, to this tolerance.
+    fn is_target(&self, objective: f64, tolerance: f64) -> bool {
+        matches!(self.end, End::Target(target) if objective <= target + tolerance)
     }
 }
 
@@ -211,7 +240,7 @@ impl Simplex {
 
     /// Solves the program. Reports to the progress sink every 64 steps, counted over all solves.
     pub fn run(&mut self, sink: &mut dyn ProgressSink) -> Termination {
-        self.run_until(None, sink).expect("there is no target")
+        self.run_to(End::None, sink).expect("there is no other end")
     }
 
     /// Solves the program like [`run`](Self::run), but may also end at a feasible vertex whose
@@ -222,8 +251,27 @@ impl Simplex {
         target: Option<f64>,
         sink: &mut dyn ProgressSink,
     ) -> Option<Termination> {
-        let target = target.map(|target| self.sign() * target);
+        let end = target.map_or(End::None, |target| End::Target(self.sign() * target));
+        self.run_to(end, sink)
+    }
+
+    /// Solves the program like [`run`](Self::run), but calls `inspect` every `every` steps, counted
+    /// over all solves, with the multipliers of the current basis. They are like those of
+    /// [`Self::duals`], but some may have the wrong sign. Returns `None` if `inspect` ends the
+    /// solve.
+    pub fn run_inspected(
+        &mut self,
+        every: u64,
+        inspect: &mut Inspection<'_>,
+        sink: &mut dyn ProgressSink,
+    ) -> Option<Termination> {
+        self.run_to(End::Inspection(every, inspect), sink)
+    }
+
+    /// Solves the program. Returns `None` at the given end.
+    fn run_to(&mut self, end: End<'_>, sink: &mut dyn ProgressSink) -> Option<Termination> {
         self.ray = None;
+        let sign = self.sign();
         let tableau = &mut self.tableau;
         tableau.restore_costs();
         tableau.restore_bounds();
@@ -231,7 +279,8 @@ impl Simplex {
             return Some(Termination::Infeasible);
         }
         let last = self.steps + 2000 + 50 * (tableau.rows() + tableau.columns()) as u64;
-        let mut clock = Clock { sink, steps: &mut self.steps, last, may_perturb: true, target };
+        let steps = &mut self.steps;
+        let mut clock = Clock { sink, steps, last, may_perturb: true, end, sign };
         let mut verified = false;
         let mut loose = false;
         for round in 0..ROUNDS {
@@ -269,13 +318,14 @@ impl Simplex {
                     if !verify(tableau) {
                         return Some(Termination::Failed("the basis is not regular"));
                     }
-                    let is_reached = |target| tableau.objective() <= target + LOOSE;
-                    if tableau.is_primal_feasible(LOOSE) && clock.target.is_some_and(is_reached) {
+                    let is_target = clock.is_target(tableau.objective(), LOOSE);
+                    if is_target && tableau.is_primal_feasible(LOOSE) {
                         return None;
                     }
                     // Perturbed bounds or rounding had let it seem to be reached.
-                    clock.target = None;
+                    clock.end = End::None;
                 }
+                Phase::InspectionEnded => return None,
                 Phase::Infeasible(excess) => {
                     self.ray = ray::proof(tableau, excess.signum(), tolerance);
                     if self.ray.is_some() {

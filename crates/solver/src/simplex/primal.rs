@@ -37,7 +37,7 @@ impl Primal {
     pub(super) fn run(
         &mut self,
         tableau: &mut Tableau,
-        clock: &mut Clock<'_>,
+        clock: &mut Clock<'_, '_>,
         tolerance: f64,
     ) -> Phase {
         self.weights.clear();
@@ -47,14 +47,14 @@ impl Primal {
         let mut renewed = false;
         let mut objective = tableau.objective();
         loop {
-            if clock.target.is_some_and(|target| objective <= target) {
+            if clock.is_target(objective, 0.0) {
                 return Phase::TargetReached;
             }
             let Some(entering) = self.entering(tableau, tolerance, stalled > RANDOMISE_AFTER)
             else {
                 return Phase::Done;
             };
-            if let Some(phase) = clock.tick() {
+            if let Some(phase) = clock.tick(tableau) {
                 return phase;
             }
             tableau.price_column(entering);

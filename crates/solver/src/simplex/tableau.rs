@@ -302,6 +302,16 @@ impl Tableau {
         self.values_stale = false;
     }
 
+    /// Returns the multipliers of the rows for the current basis and the given costs, multiplied by
+    /// `sign`.
+    pub(super) fn multipliers(&mut self, sign: f64) -> &[f64] {
+        let costs = self.basis.iter().map(|&basic| sign * self.given[basic].cost);
+        let basic_costs: Vec<(usize, f64)> =
+            costs.enumerate().filter(|&(_, cost)| cost != 0.0).collect();
+        self.inverse.multipliers(&basic_costs, &mut self.sums);
+        &self.sums
+    }
+
     /// Recomputes all reduced costs.
     pub(super) fn compute_reduced(&mut self) {
         let columns = self.columns();
