@@ -10,6 +10,7 @@ use super::concurrent_queries::PrefixQuery;
 use super::control::{Control, Task};
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
+use super::pricing::Pricing;
 use super::probing::{Eliminations, Probing};
 use super::query::{LocalSolver, QueryOutcome, QuerySolver, query_solvers};
 use super::relaxation::{Assignment, Master};
@@ -97,6 +98,31 @@ fn a_dual_bound_holds_for_every_completion() {
         assert_identity::<Width64x64>(n, &prefix, &multipliers);
         assert_identity::<Width128x128>(n, &prefix, &multipliers);
     }
+}
+
+#[test]
+fn multipliers_refute_a_board_whatever_sets_are_known_and_never_one_with_a_completion() {
+    let mut random = Rng::with_seed(9);
+    let mut knapsack = Knapsack::default();
+    let (mut refuted, mut open) = (0, 0);
+    for _ in 0..2000 {
+        let n = random.usize(1..=8);
+        let prefix = random_prefix(n, &mut random);
+        let board = Residual::<Width64x64>::new(n, &squares(&prefix));
+        let has_completion = !completions(n, &prefix).is_empty();
+        let mut pricing = Pricing::new(&board);
+        for _ in 0..5 {
+            let multipliers = random_multipliers(n, &mut random);
+            let expected = Pricing::new(&board).price(&multipliers, &mut knapsack).is_none();
+            let dual_bound = DualBound::new(&board, &multipliers, &mut knapsack);
+            assert_eq!(expected, dual_bound.is_none(), "{prefix:?} of {n}");
+            let is_refuted = pricing.is_refuted(&multipliers, &mut knapsack);
+            assert_eq!(is_refuted, expected, "{prefix:?} of {n}");
+            assert!(!is_refuted || !has_completion, "{prefix:?} of {n}");
+            *(if is_refuted { &mut refuted } else { &mut open }) += 1;
+        }
+    }
+    assert!(refuted > 500 && open > 500, "{refuted} refuted, {open} open");
 }
 
 /// Asserts that propagation under some dual bounds keeps every completion.

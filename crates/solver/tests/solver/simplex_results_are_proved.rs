@@ -2,6 +2,8 @@
 //! infeasibility by a ray. After any changes the result is that of a new simplex and of other
 //! solvers.
 
+use std::ops::ControlFlow;
+
 use fastrand::Rng;
 use nqueens_proof::board::{Piece, Problem};
 use nqueens_solver::Unobserved;
@@ -373,6 +375,46 @@ fn a_target_ends_a_solve_only_at_a_feasible_point_that_attains_it() {
         reached > 30 && optimal > 100 && infeasible > 10,
         "{reached} reached, {optimal} optimal, {infeasible} infeasible"
     );
+}
+
+#[test]
+fn an_inspection_sees_the_multipliers_of_a_basis_and_can_end_a_solve() {
+    let mut random = Rng::with_seed(8);
+    let (mut inspected, mut ended) = (0, 0);
+    for n in (4..=14).chain(4..=14) {
+        let mut plain = queens(&mut random, n);
+        let mut warm = plain.simplex();
+        for _ in 0..15 {
+            let k = random.usize(..n * n);
+            plain.costs[k] += 7.0;
+            warm.set_cost(k, plain.costs[k]);
+            let k = random.usize(..n * n);
+            plain.bounds[k] = if random.u8(..5) > 0 { (0.0, 0.0) } else { (0.0, 1.0) };
+            warm.set_bounds(k, plain.bounds[k].0, plain.bounds[k].1);
+            let mut left = random.u8(..8);
+            let mut inspect = |multipliers: &[f64]| {
+                // As many columns and rows as there are rows are basic: these reduced costs or
+                // multipliers are 0.
+                let (of_rows, _) = plain.combined(multipliers);
+                let reduced = of_rows.iter().zip(&plain.costs).map(|(of_rows, c)| c - of_rows);
+                let zeros = reduced.chain(multipliers.iter().copied()).filter(|y| y.abs() < NEAR);
+                assert!(zeros.count() >= plain.rows.len());
+                inspected += 1;
+                if left == 0 {
+                    return ControlFlow::Break(());
+                }
+                left -= 1;
+                ControlFlow::Continue(())
+            };
+            let termination = warm.run_inspected(2, &mut inspect, &mut Unobserved);
+            ended += usize::from(termination.is_none());
+            assert_eq!(
+                plain.proved(&mut warm).is_some(),
+                plain.proved(&mut plain.simplex()).is_some()
+            );
+        }
+    }
+    assert!(inspected > 500 && ended > 50, "{inspected} inspected, {ended} ended");
 }
 
 #[test]
