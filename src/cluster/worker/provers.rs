@@ -16,7 +16,9 @@ use crate::cluster::protocol::{
     CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
 };
 use crate::solver::beautiful::{CancelToken, Searcher};
-use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task, query_solver};
+use crate::solver::first::{
+    Control, PrefixQuery, QueryOutcome, QuerySolver, QuerySolverFactory, Task,
+};
 
 /// The time within which a waiting task should be started. Other workers could solve it sooner.
 const SOON: Duration = Duration::from_millis(300);
@@ -89,12 +91,25 @@ struct Shared {
     state: Mutex<ProverState>,
     work: Condvar,
     changes: watch::Sender<()>,
+    /// The source of the solvers for first solutions on the board of the last query, with its size.
+    query_solvers: Mutex<Option<(usize, QuerySolverFactory)>>,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, ProverState> {
         // No code that holds the lock can panic half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Creates a solver for the board of size `n`. It shares its proofs and LPs with those of other
+    /// threads for the same board.
+    fn query_solver(&self, n: usize) -> Box<dyn QuerySolver> {
+        let mut source = self.query_solvers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, factory) = match &mut *source {
+            Some(source) if source.0 == n => source,
+            source => source.insert((n, QuerySolverFactory::remote(n))),
+        };
+        factory.create()
     }
 }
 
@@ -272,7 +287,7 @@ fn prove(shared: &Shared) {
         let handle = Arc::new(TaskHandle::default());
         state.working.insert(task, Arc::clone(&handle));
         drop(state);
-        let answer = catch_unwind(AssertUnwindSafe(|| solvers.answer(&query, &handle)));
+        let answer = catch_unwind(AssertUnwindSafe(|| solvers.answer(&query, &handle, shared)));
         state = shared.state();
         state.remove_task(task, &handle);
         let Ok(answer) = answer else {
@@ -295,21 +310,26 @@ fn prove(shared: &Shared) {
 }
 
 impl Solvers {
-    fn answer(&mut self, query: &TaskQuery, handle: &TaskHandle) -> TaskAnswer {
+    fn answer(&mut self, query: &TaskQuery, handle: &TaskHandle, shared: &Shared) -> TaskAnswer {
         let began = Instant::now();
         let outcome = match query {
-            TaskQuery::Completion(query) => self.complete(query, &handle.control).into(),
+            TaskQuery::Completion(query) => self.complete(query, &handle.control, shared).into(),
             TaskQuery::Part(question) => self.searcher.search(question, &handle.cancel).into(),
         };
         let (nodes, programmes) = (handle.control.nodes(), handle.control.lps_solved());
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
     }
 
-    fn complete(&mut self, query: &CompletionQuery, control: &Control<'_>) -> QueryOutcome {
+    fn complete(
+        &mut self,
+        query: &CompletionQuery,
+        control: &Control<'_>,
+        shared: &Shared,
+    ) -> QueryOutcome {
         let CompletionQuery { n, ref prefix, programmes, node_limit, attempt, only_dives } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
-            solver => solver.insert((n, query_solver(n, &[], &[]))),
+            solver => solver.insert((n, shared.query_solver(n))),
         };
         let query =
             PrefixQuery { node_limit, only_dives, ..PrefixQuery::new(prefix, programmes, attempt) };

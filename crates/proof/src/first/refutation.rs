@@ -142,6 +142,25 @@ impl Refutation {
         Self(writer.finish())
     }
 
+    /// Returns the multipliers of the last dual bound with knapsacks on the path from the root to the
+    /// first branching or search, or `None` if there is none, or if the path is not encoded
+    /// correctly for the board of size `n`.
+    pub fn knapsack_multipliers(&self, n: usize) -> Option<Multipliers> {
+        let mut reader = Reader::new(&self.0);
+        let mut last = None;
+        loop {
+            match read(&mut reader, n).ok()? {
+                Node::DualBound { knapsack: true, y } => last = Some(y),
+                Node::DualBound { .. } | Node::Elimination { .. } => {}
+                Node::Branch { .. } | Node::Search(_) => break,
+            }
+        }
+        let mut columns = last?;
+        let mut diagonals = columns.split_off(n);
+        let antidiagonals = diagonals.split_off(diagonals.len() / 2);
+        Some(Multipliers { columns, diagonals, antidiagonals })
+    }
+
     /// Creates a refutation from the bytes of [`Self::as_bytes`]. Other bytes refute nothing.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)

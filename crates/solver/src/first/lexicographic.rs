@@ -241,7 +241,7 @@ mod tests {
 
     use super::super::concurrent_queries::PrefixQuery;
     use super::super::control::Task;
-    use super::super::query::{QueryOutcome, QuerySolver, query_solver};
+    use super::super::query::{QueryOutcome, QuerySolver, QuerySolverFactory};
     use super::super::resume;
     use super::*;
     use crate::classical::{Method, first_answer};
@@ -276,7 +276,10 @@ mod tests {
             };
             *number += new;
             let solver = |_| -> Box<dyn QuerySolver> {
-                Box::new(GivesUpAtRandom(query_solver(self.n, &[], &[]), random.fork()))
+                Box::new(GivesUpAtRandom(
+                    QuerySolverFactory::remote(self.n).create(),
+                    random.fork(),
+                ))
             };
             (0..new).map(solver).collect()
         }
@@ -359,7 +362,7 @@ mod tests {
             let first = first.expect("a solution");
             let state = Arc::<Mutex<StuckState>>::default();
             let solver = |_| -> Box<dyn QuerySolver> {
-                let (solver, state) = (query_solver(n, &[], &[]), Arc::clone(&state));
+                let (solver, state) = (QuerySolverFactory::remote(n).create(), Arc::clone(&state));
                 Box::new(Stuck { solver, lp_limit, first: first.clone(), state })
             };
             let solvers = ((0..3).map(solver).collect(), true);

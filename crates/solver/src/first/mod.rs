@@ -24,6 +24,7 @@
 //! | `refuted_positions.rs` | the refuted positions that searches remember |
 //! | `relaxation.rs` | the linear relaxations whose duals propose the multipliers, with column generation |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
+//! | `known_multipliers.rs` | the multipliers that refuted boards, for similar boards |
 //! | `params.rs` | the tuned constants |
 //! | `placements.rs` | the placements of the first blocks, found before the last one is searched |
 //! | `pricing.rs` | the pricing problem of the column generation, and the test of multipliers on a board |
@@ -59,6 +60,7 @@ mod decision_job;
 mod dive;
 mod dual_bound;
 mod knapsack;
+mod known_multipliers;
 mod lexicographic;
 mod limited_search;
 mod limits;
@@ -86,9 +88,12 @@ mod window;
 
 pub use concurrent_queries::PrefixQuery;
 pub use control::{Control, SolverSource, Task};
+pub use known_multipliers::KnownMultipliers;
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
 pub use params::SEARCH_NODES_PER_LP;
-pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver, query_solvers};
+pub use query::{
+    QueryOutcome, QuerySolver, QuerySolverFactory, decide_by_propagation, query_solvers,
+};
 
 /// The largest supported board size.
 pub const LARGEST: usize = 128;

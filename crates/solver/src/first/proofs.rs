@@ -1,38 +1,26 @@
 //! Proofs of earlier queries, for later ones.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::params;
+use super::known_multipliers::RecentMultipliers;
 use super::probing::Eliminations;
 use super::width::Width;
-use nqueens_proof::first::Multipliers;
 
 /// Proofs of earlier queries that several solvers share. No code that locks them can panic half-way
 /// through a change.
 pub(super) struct Proofs<W: Width> {
-    /// Multipliers with which the knapsacks refuted a board, most recent last.
-    pub(super) multipliers: VecDeque<Arc<Multipliers>>,
+    pub(super) multipliers: RecentMultipliers,
     /// Cells eliminated for these prefixes, most recent last.
     eliminated: Vec<(Vec<usize>, Arc<Eliminations<W>>)>,
 }
 
 impl<W: Width> Default for Proofs<W> {
     fn default() -> Self {
-        Self { multipliers: VecDeque::new(), eliminated: Vec::new() }
+        Self { multipliers: RecentMultipliers::default(), eliminated: Vec::new() }
     }
 }
 
 impl<W: Width> Proofs<W> {
-    /// Adds multipliers, or makes them the most recent ones.
-    pub(super) fn add_multipliers(&mut self, multipliers: &Arc<Multipliers>) {
-        self.multipliers.retain(|other| !Arc::ptr_eq(other, multipliers));
-        self.multipliers.push_back(Arc::clone(multipliers));
-        if self.multipliers.len() > params::MAX_MULTIPLIERS {
-            self.multipliers.pop_front();
-        }
-    }
-
     /// Returns the longest part of this prefix for which cells were eliminated, with these cells.
     pub(super) fn eliminated(
         &self,

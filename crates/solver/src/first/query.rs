@@ -1,6 +1,7 @@
 //! One completion query: does the board with these queens on its first rows have a completion? The
 //! answer is a completion or a refutation that can be checked.
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
@@ -47,14 +48,47 @@ pub trait QuerySolver: Send {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
-/// Creates one solver like [`query_solvers`], for the queries of another machine, which limits the
-/// work for checking an answer. So the solver remembers no positions that were refuted for earlier
-/// queries, which the checker would have to search.
-///
-/// # Panics
-/// If n is larger than [`LARGEST`](crate::first::LARGEST).
-pub fn query_solver(n: usize, placed: &[Square], blocked: &[Square]) -> Box<dyn QuerySolver> {
-    create_solvers(1, n, placed, blocked, false).remove(0)
+/// A source of solvers for one board, each of which uses what the others have proved, and their
+/// LPs.
+pub struct QuerySolverFactory(Box<dyn Fn() -> Box<dyn QuerySolver> + Send + Sync>);
+
+impl fmt::Debug for QuerySolverFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuerySolverFactory").finish_non_exhaustive()
+    }
+}
+
+impl QuerySolverFactory {
+    /// Creates a source of solvers for the queries of another machine, which limits the work for
+    /// checking an answer. So these solvers remember no positions that were refuted for earlier
+    /// queries, which the checker would have to search. The board of size `n` has no queens.
+    ///
+    /// # Panics
+    /// If n is larger than [`LARGEST`](crate::first::LARGEST).
+    pub fn remote(n: usize) -> Self {
+        Self::new(n, &[], &[], false)
+    }
+
+    /// Creates a source of solvers for the queries of this process or, unless `is_local` is set, of
+    /// another machine. The board has placed queens and blocked squares as for [`query_solvers`].
+    fn new(n: usize, placed: &[Square], blocked: &[Square], is_local: bool) -> Self {
+        fn factory<W: Width>(board: LocalSolver<W>) -> QuerySolverFactory {
+            QuerySolverFactory(Box::new(move || Box::new(board.sharing())))
+        }
+        assert!(n <= crate::first::LARGEST);
+        if n <= Width64x64::ROWS {
+            let board = LocalSolver::<Width64x64>::new(n, placed, blocked);
+            factory(LocalSolver { is_local, ..board })
+        } else {
+            let board = LocalSolver::<Width128x128>::new(n, placed, blocked);
+            factory(LocalSolver { is_local, ..board })
+        }
+    }
+
+    /// Creates a solver.
+    pub fn create(&self) -> Box<dyn QuerySolver> {
+        (self.0)()
+    }
 }
 
 /// Creates local solvers for the board of size `n` with placed queens, none of which attacks
@@ -69,28 +103,8 @@ pub fn query_solvers(
     placed: &[Square],
     blocked: &[Square],
 ) -> Vec<Box<dyn QuerySolver>> {
-    create_solvers(number, n, placed, blocked, true)
-}
-
-/// Creates solvers for the queries of this process or, unless `is_local` is set, of another machine.
-fn create_solvers(
-    number: usize,
-    n: usize,
-    placed: &[Square],
-    blocked: &[Square],
-    is_local: bool,
-) -> Vec<Box<dyn QuerySolver>> {
-    fn create<W: Width>(number: usize, board: &LocalSolver<W>) -> Vec<Box<dyn QuerySolver>> {
-        (0..number).map(|_| -> Box<dyn QuerySolver> { Box::new(board.sharing()) }).collect()
-    }
-    assert!(n <= crate::first::LARGEST);
-    if n <= Width64x64::ROWS {
-        let board = LocalSolver::<Width64x64>::new(n, placed, blocked);
-        create(number, &LocalSolver { is_local, ..board })
-    } else {
-        let board = LocalSolver::<Width128x128>::new(n, placed, blocked);
-        create(number, &LocalSolver { is_local, ..board })
-    }
+    let factory = QuerySolverFactory::new(n, placed, blocked, true);
+    (0..number).map(|_| factory.create()).collect()
 }
 
 /// Returns the outcome of a query that propagation alone decides, or `None` if it does not.
@@ -303,12 +317,12 @@ impl<W: Width> LocalSolver<W> {
 impl<W: Width> CompletionSearch<'_, W> {
     /// Looks for a refutation by multipliers that refuted another board.
     fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
-        let known = lock(self.proofs).multipliers.clone();
+        let known = lock(self.proofs).multipliers.all();
         let mut pricing = Pricing::new(board);
         let knapsack = self.relaxations.master.knapsack();
         let multipliers =
-            known.iter().rfind(|multipliers| pricing.is_refuted(multipliers, knapsack))?;
-        lock(self.proofs).add_multipliers(multipliers);
+            known.iter().find(|multipliers| pricing.is_refuted(multipliers, knapsack))?;
+        lock(self.proofs).multipliers.renew(multipliers);
         Some(Refutation::dual_bound(multipliers, true, &Refutation::search()))
     }
 
@@ -390,7 +404,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         };
         if let Some(knapsack) = promising.then(refute).flatten() {
             let then = Refutation::dual_bound(&knapsack, true, &Refutation::search());
-            lock(self.proofs).add_multipliers(&Arc::new(knapsack));
+            lock(self.proofs).multipliers.add(Arc::new(knapsack));
             return QueryOutcome::Refuted(refuted(&then));
         }
         let lp_values = self.lp_values(&board);

@@ -129,7 +129,7 @@ mod tests {
     use super::super::control::{Control, Solvers};
     use super::super::decider::{Observer, Statistics};
     use super::super::lexicographic::Refutations;
-    use super::super::query::{QueryOutcome, query_solver, query_solvers};
+    use super::super::query::{QueryOutcome, QuerySolverFactory, query_solvers};
     use super::super::schedule::Lag;
     use super::*;
     use crate::progress::Progress;
@@ -255,7 +255,7 @@ mod tests {
             let went_on = AtomicBool::new(false);
             let jobs =
                 [Some((round, solvers)), None].map(|limit| TestJob { limit, went_on: &went_on });
-            let groups = (0..2).map(|_| vec![query_solver(8, &[], &[])]).collect();
+            let groups = (0..2).map(|_| vec![QuerySolverFactory::remote(8).create()]).collect();
             let control = Control::default();
             let mut observe = |_| ControlFlow::Continue(());
             let (found, _) = run_jobs(&jobs, Wanted::FirstOpen, groups, &control, &mut observe);

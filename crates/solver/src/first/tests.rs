@@ -458,7 +458,7 @@ fn refutations_for_another_machine_state_the_weights_of_searches_that_are_not_sm
     let n = 30;
     let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();
     let mut local = query_solvers(1, n, &[], &[]).remove(0);
-    let mut remote = query_solver(n, &[], &[]);
+    let mut remote = QuerySolverFactory::remote(n).create();
     let (mut same, mut longer) = (0, 0);
     for queens in 6..14 {
         for column in 0..n {

@@ -21,7 +21,7 @@ use super::remote_solver::{AnswerVerdict, MOST_STEPS, RemoteSolver, timed};
 use crate::cluster::protocol::CompletionQuery;
 use crate::proof::first::{CheckedRefutation, CheckedRefutationSet, Refutation};
 use crate::proof::{Meter, ProofError};
-use crate::solver::first::Refutations;
+use crate::solver::first::{KnownMultipliers, Refutations};
 
 /// The size of the refutations that wait for their checks, in bytes, beyond which solvers wait.
 const MOST_WAITING_BYTES: usize = 64 << 20;
@@ -34,6 +34,8 @@ pub(super) struct RefutationChecks {
     n: usize,
     state: Mutex<UsedRefutations>,
     changed: Condvar,
+    /// The multipliers of the refutations added so far.
+    known: KnownMultipliers,
 }
 
 impl RefutationChecks {
@@ -70,7 +72,8 @@ impl RefutationChecks {
                 state.add(PrefixRefutation { prefix, refutation, answered: None });
             }
         }
-        Ok(Self { n, state: Mutex::new(state), changed: Condvar::new() })
+        let (state, known) = (Mutex::new(state), KnownMultipliers::new(n));
+        Ok(Self { n, state, changed: Condvar::new(), known })
     }
 
     /// Returns the refutation of this prefix that the search may use, if there is one. After several
@@ -88,6 +91,25 @@ impl RefutationChecks {
         lock(&self.state).uncheckable.contains(query)
     }
 
+    /// Refutes a prefix by the multipliers of refutations added after the first `seen` ones, if any
+    /// of them do. Sets `seen` to the number added so far.
+    pub(super) fn refute_by_known(&self, prefix: &[usize], seen: &mut usize) -> Option<Refutation> {
+        self.known.refute(prefix, seen)
+    }
+
+    /// Checks a refutation by known multipliers at once, which is fast, and adds it. Returns whether
+    /// it can be used.
+    pub(super) fn add_own(&self, prefix: &[usize], refutation: &Refutation) -> bool {
+        let mut meter = Meter::new(Some(MOST_STEPS));
+        match CheckedRefutation::new(self.n, prefix, refutation.clone(), u64::MAX, &mut meter) {
+            Ok(checked) => {
+                lock(&self.state).checked.insert(checked);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Adds a refutation to be checked, unless its prefix has one. Returns that of the prefix, or `None`
     /// if it cannot be used or is no longer `wanted`.
     pub(super) fn add(
@@ -96,6 +118,7 @@ impl RefutationChecks {
         wanted: &dyn Fn() -> bool,
     ) -> Option<Refutation> {
         let (prefix, refutation) = (one.prefix.clone(), one.refutation.clone());
+        self.known.add(&refutation);
         let mut state = lock(&self.state);
         while state.waiting_bytes > MOST_WAITING_BYTES && wanted() {
             state = self.wait(state);

@@ -1,5 +1,6 @@
 //! Remote solvers: workers answer queries, and each answer is validated before it is accepted.
 
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -146,6 +147,16 @@ impl QuerySolver for RemoteQuerySolver {
         let (n, prefix) = (self.n, prefix.to_vec());
         let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives };
         let wanted = || !task.is_stopped();
+        // The multipliers of other answers often refute this prefix, too, even while it is asked for.
+        let (seen, known) = (Cell::new(0), RefCell::new(None));
+        let is_open = || {
+            let mut tested = seen.get();
+            let refutation = self.checks.refute_by_known(&query.prefix, &mut tested);
+            seen.set(tested);
+            let is_open = refutation.is_none();
+            known.replace(refutation);
+            is_open
+        };
         loop {
             if let Some(refutation) = self.checks.usable(&query.prefix, &wanted) {
                 return QueryOutcome::Refuted(refutation);
@@ -153,8 +164,16 @@ impl QuerySolver for RemoteQuerySolver {
             if self.checks.is_uncheckable(&query) {
                 return QueryOutcome::GivenUp;
             }
-            let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted);
-            let Some(answered) = asked else { return QueryOutcome::Stopped };
+            let ask = TaskQuery::Completion(query.clone());
+            let answered = self.solver.ask(ask, &|| wanted() && is_open());
+            if let Some(refutation) = known.take() {
+                let is_usable = || self.checks.add_own(&query.prefix, &refutation);
+                if self.solver.permits.within(is_usable) {
+                    return QueryOutcome::Refuted(refutation);
+                }
+                continue;
+            }
+            let Some(answered) = answered else { return QueryOutcome::Stopped };
             let (nodes, solved) = (answered.answer.nodes, answered.answer.programmes);
             let Some(outcome) = self.outcome(&query, answered, &wanted) else { continue };
             // The work that a worker claims must not steer the search.
@@ -182,7 +201,9 @@ impl RemoteQuerySolver {
             let (prefix, refutation) = (query.prefix.clone(), refutation.clone());
             let answered = Some((query.clone(), answered));
             let one = PrefixRefutation { prefix, refutation, answered };
-            return self.checks.add(one, wanted).map(QueryOutcome::Refuted);
+            let refutation = self.checks.add(one, wanted)?;
+            self.solver.queue.wake();
+            return Some(QueryOutcome::Refuted(refutation));
         }
         let (verdict, took) = timed(|| validate_completion(query, &answered.answer));
         match (self.solver.conclude(&answered, verdict, took), answered.answer.outcome) {
