@@ -112,3 +112,57 @@ fn refute<W: Width>(n: usize, prefix: &[usize], known: &[Arc<Multipliers>]) -> O
     let multipliers = known.iter().find(|one| pricing.is_refuted(one, &mut knapsack))?;
     Some(Refutation::dual_bound(multipliers, true, &Refutation::search()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, first_solution};
+    use super::*;
+    use crate::progress::Unobserved;
+    use nqueens_proof::first::check_refutation;
+
+    #[test]
+    fn multipliers_of_refutations_refute_other_prefixes_and_the_checker_agrees() {
+        let n = 32;
+        let found = first_solution(n, Options::default(), &mut Unobserved, &mut |_| {});
+        let known = KnownMultipliers::new(n);
+        let (mut seen, mut refuted) = (0, 0);
+        for (prefix, refutation) in &found.refuted {
+            let before = known.refute(prefix, &mut 0);
+            refuted += usize::from(before.is_some());
+            if let Some(refutation) = before {
+                check_refutation(n, prefix, &refutation, u64::MAX).expect("a valid refutation");
+                assert!(refutation.knapsack_multipliers(n).is_some());
+            }
+            known.add(refutation);
+            let solution = found.solution.as_deref().expect("a solution");
+            assert_eq!(known.refute(&solution[..prefix.len()], &mut seen), None);
+            assert_eq!(seen, lock(&known.recent).added);
+            assert_eq!(known.refute(prefix, &mut seen), None, "there are no new ones");
+        }
+        assert!(refuted > 5, "{refuted} of {}", found.refuted.len());
+    }
+
+    #[test]
+    fn multipliers_that_no_solver_proposes_and_wrong_bytes_are_ignored() {
+        let n = 8;
+        let known = KnownMultipliers::new(n);
+        let add = |multipliers: &Multipliers, knapsack: bool| {
+            known.add(&Refutation::dual_bound(multipliers, knapsack, &Refutation::search()));
+        };
+        let none = Multipliers::none(n);
+        add(&none, false);
+        add(&Multipliers::none(9), true);
+        let large = (1 << 40) - 1;
+        add(&Multipliers { diagonals: vec![large; 15], ..none.clone() }, true);
+        add(&Multipliers { antidiagonals: vec![1 << 27; 15], ..none.clone() }, true);
+        add(&Multipliers { columns: vec![-large; 8], ..none.clone() }, true);
+        known.add(&Refutation::search());
+        for length in 0..30 {
+            known.add(&Refutation::from_bytes(vec![2; length]));
+        }
+        assert_eq!(lock(&known.recent).added, 0);
+        add(&Multipliers { columns: vec![-1 << 30; 8], ..none }, true);
+        assert_eq!(lock(&known.recent).added, 1);
+        assert_eq!(known.refute(&[0, 2], &mut 0), None);
+    }
+}

@@ -9,8 +9,11 @@ use super::*;
 use crate::board::{Piece, Square, first_attack};
 use crate::cluster::protocol::{ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
-use crate::proof::first::Multipliers;
-use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver as _, Task};
+use crate::proof::first::{Multipliers, check_refutation};
+use crate::solver::Unobserved;
+use crate::solver::first::{
+    Control, Options, PrefixQuery, QueryOutcome, QuerySolver as _, Task, first_solution,
+};
 
 /// The first solution of eight queens begins with 0 4, so these have none.
 const CLOSED: [&[usize]; 3] = [&[0, 2], &[0, 3, 1], &[0, 3, 5]];
@@ -83,6 +86,10 @@ impl Bench {
         let prefix = check.one.prefix.clone();
         self.checks.conclude(check, &self.solver());
         Some(prefix)
+    }
+
+    fn open_tasks(&self) -> usize {
+        self.queue.open(self.solver().job).0
     }
 
     fn verdicts(&self) -> Vec<AnswerVerdict> {
@@ -287,6 +294,45 @@ fn a_query_whose_refutation_takes_too_long_to_check_is_given_up() {
     let mut solver = RemoteQuerySolver { n, solver, checks };
     let (control, asked) = (Control::default(), PrefixQuery::new(&[0], 0, 0));
     assert_eq!(solver.solve(&asked, Task::alone(&control)), QueryOutcome::GivenUp);
+}
+
+#[test]
+fn a_prefix_is_refuted_by_the_multipliers_of_other_answers_while_it_is_asked_for() {
+    let n = 32;
+    let found = first_solution(n, Options::default(), &mut Unobserved, &mut |_| {});
+    let refuted_by = |refutation: &Refutation| {
+        let known = KnownMultipliers::new(n);
+        known.add(refutation);
+        found.refuted.keys().find(|prefix| known.refute(prefix, &mut 0).is_some())
+    };
+    let one = found.refuted.values().find_map(|one| Some((one, refuted_by(one)?)));
+    let (refutation, prefix) = one.expect("multipliers that refute a prefix");
+    let bench = Bench::new(n);
+    let (solver, checks) = (bench.solver(), Arc::clone(&bench.checks));
+    let mut solver = RemoteQuerySolver { n, solver, checks };
+    let control = Control::default();
+    let add = |refutation: Refutation| {
+        let other = query(n, &[prefix.as_slice(), &[0]].concat(), 1);
+        assert!(bench.checks.add(refuted(&other, refutation, "a"), &|| true).is_some());
+        bench.queue.wake();
+    };
+    thread::scope(|scope| {
+        let asked =
+            scope.spawn(|| solver.solve(&PrefixQuery::new(prefix, 1, 0), Task::alone(&control)));
+        while bench.open_tasks() == 0 {
+            thread::yield_now();
+        }
+        add(refutation.clone());
+        let QueryOutcome::Refuted(answer) = asked.join().expect("no panic") else {
+            panic!("it is not refuted");
+        };
+        check_refutation(n, prefix, &answer, u64::MAX).expect("a valid refutation");
+    });
+    assert_eq!(bench.open_tasks(), 0);
+    let checked = bench.checks.take_checked();
+    assert!(checked.get(prefix).is_some(), "it was checked at once");
+    // Nobody has answered the query.
+    assert_eq!(bench.verdicts(), []);
 }
 
 #[test]
