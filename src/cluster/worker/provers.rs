@@ -91,8 +91,9 @@ struct Shared {
     state: Mutex<ProverState>,
     work: Condvar,
     changes: watch::Sender<()>,
-    /// The source of the solvers for first solutions on the board of the last query, with its size.
-    query_solvers: Mutex<Option<(usize, QuerySolverFactory)>>,
+    /// The factories of solvers for first solutions on the boards of the last queries, with their
+    /// sizes; the one that was used last is first.
+    factories: Mutex<Vec<(usize, QuerySolverFactory)>>,
 }
 
 impl Shared {
@@ -104,12 +105,17 @@ impl Shared {
     /// Creates a solver for the board of size `n`. It shares its proofs and LPs with those of other
     /// threads for the same board.
     fn query_solver(&self, n: usize) -> Box<dyn QuerySolver> {
-        let mut source = self.query_solvers.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, factory) = match &mut *source {
-            Some(source) if source.0 == n => source,
-            source => source.insert((n, QuerySolverFactory::remote(n))),
+        /// Enough for two proofs at the same time.
+        const MOST: usize = 2;
+        let mut factories = self.factories.lock().unwrap_or_else(PoisonError::into_inner);
+        let factory = match factories.iter().position(|factory| factory.0 == n) {
+            Some(place) => factories.remove(place),
+            None => (n, QuerySolverFactory::remote(n)),
         };
-        factory.create()
+        let solver = factory.1.create();
+        factories.truncate(MOST - 1);
+        factories.insert(0, factory);
+        solver
     }
 }
 

@@ -142,17 +142,19 @@ impl Refutation {
         Self(writer.finish())
     }
 
-    /// Returns the multipliers of the last dual bound with knapsacks on the path from the root to the
-    /// first branching or search, or `None` if there is none, or if the path is not encoded
-    /// correctly for the board of size `n`.
-    pub fn knapsack_multipliers(&self, n: usize) -> Option<Multipliers> {
+    /// Returns the multipliers of a dual bound with knapsacks that ends the refutation: the first
+    /// branching or search is a plain search that directly follows it, so propagation under the
+    /// dual bound probably refutes the position. Returns `None` for other refutations, and for bytes
+    /// that are no refutation on the board of size `n`.
+    pub fn last_multipliers(&self, n: usize) -> Option<Multipliers> {
         let mut reader = Reader::new(&self.0);
         let mut last = None;
         loop {
-            match read(&mut reader, n).ok()? {
-                Node::DualBound { knapsack: true, y } => last = Some(y),
-                Node::DualBound { .. } | Node::Elimination { .. } => {}
-                Node::Branch { .. } | Node::Search(_) => break,
+            last = match read(&mut reader, n).ok()? {
+                Node::DualBound { knapsack: true, y } => Some(y),
+                Node::DualBound { .. } | Node::Elimination { .. } => None,
+                Node::Search(Order::FewestCandidates) => break,
+                Node::Branch { .. } | Node::Search(_) => return None,
             }
         }
         let mut columns = last?;
@@ -351,4 +353,38 @@ fn read_multipliers(reader: &mut Reader<'_>, n: usize) -> Result<Vec<i64>, Proof
         y.extend(std::iter::repeat_n(value, more + 1));
     }
     Ok(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_multipliers_are_those_of_a_dual_bound_that_a_plain_search_follows() {
+        let n = 4;
+        let one = |value: i64| Multipliers {
+            columns: vec![-value, 0, 0, 3],
+            diagonals: vec![0, value, 0, 0, 0, 0, 1],
+            antidiagonals: vec![2, 0, 0, 0, 0, 0, value],
+        };
+        let search = Refutation::search();
+        let with = |value: i64, then: &Refutation| Refutation::dual_bound(&one(value), true, then);
+        let last = |refutation: &Refutation| refutation.last_multipliers(n);
+        assert_eq!(last(&with(5, &search)), Some(one(5)));
+        assert_eq!(last(&with(5, &with(6, &search))), Some(one(6)));
+        let eliminated = Refutation::elimination(&one(7), &[1, 2], &with(6, &search));
+        assert_eq!(last(&eliminated), Some(one(6)));
+        assert_eq!(last(&search), None);
+        let without = Refutation::dual_bound(&one(6), false, &search);
+        assert_eq!(last(&with(5, &without)), None);
+        assert_eq!(last(&with(5, &Refutation::elimination(&one(7), &[1], &search))), None);
+        assert_eq!(last(&with(5, &Refutation::search_by_weight(&[], &[]))), None);
+        let branch = Refutation::branch(n, Line::Row(3), &[(12, with(5, &search))]);
+        assert_eq!(last(&with(5, &branch)), None);
+        let bytes = with(5, &search).as_bytes().to_vec();
+        for length in 0..bytes.len() {
+            assert_eq!(last(&Refutation::from_bytes(bytes[..length].to_vec())), None);
+        }
+        assert_eq!(with(5, &search).last_multipliers(n + 1), None);
+    }
 }

@@ -10,15 +10,15 @@ use nqueens_proof::first::Multipliers;
 
 /// The pricing problem of one board. A set that was heaviest before mostly shows that other
 /// multipliers do not refute the board, without another knapsack.
-pub(super) struct Pricing<'b, 'a, W: Width> {
-    board: &'b Residual<'a, W>,
+pub(super) struct Pricing<'a, W: Width> {
+    board: Residual<'a, W>,
     /// The sets found so far, by direction.
     sets: [Vec<W::Diagonals>; 2],
 }
 
-impl<'b, 'a, W: Width> Pricing<'b, 'a, W> {
-    pub(super) const fn new(board: &'b Residual<'a, W>) -> Self {
-        Self { board, sets: [Vec::new(), Vec::new()] }
+impl<'a, W: Width> Pricing<'a, W> {
+    pub(super) const fn new(board: &Residual<'a, W>) -> Self {
+        Self { board: *board, sets: [Vec::new(), Vec::new()] }
     }
 
     /// Returns the heaviest sets of both directions, or `None` if the multipliers refute the board
@@ -50,7 +50,7 @@ impl<'b, 'a, W: Width> Pricing<'b, 'a, W> {
 
     /// Returns the sum of the multipliers of the rows and columns.
     fn lines(&self, multipliers: &Multipliers) -> i64 {
-        let (rows, columns) = repaired(self.board, multipliers);
+        let (rows, columns) = repaired(&self.board, multipliers);
         rows.iter().chain(&columns).sum()
     }
 
@@ -60,7 +60,7 @@ impl<'b, 'a, W: Width> Pricing<'b, 'a, W> {
         multipliers: &Multipliers,
         knapsack: &mut Knapsack,
     ) -> Option<[W::Diagonals; 2]> {
-        let heaviest = heaviest(self.board, multipliers, knapsack)?;
+        let heaviest = heaviest(&self.board, multipliers, knapsack)?;
         if lines + heaviest[0].weight + heaviest[1].weight < 0 {
             return None;
         }

@@ -48,7 +48,7 @@ pub trait QuerySolver: Send {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
-/// A source of solvers for one board, each of which uses what the others have proved, and their
+/// A factory of solvers for one board, each of which uses what the others have proved, and their
 /// LPs.
 pub struct QuerySolverFactory(Box<dyn Fn() -> Box<dyn QuerySolver> + Send + Sync>);
 
@@ -59,7 +59,7 @@ impl fmt::Debug for QuerySolverFactory {
 }
 
 impl QuerySolverFactory {
-    /// Creates a source of solvers for the queries of another machine, which limits the work for
+    /// Creates a factory of solvers for the queries of another machine, which limits the work for
     /// checking an answer. So these solvers remember no positions that were refuted for earlier
     /// queries, which the checker would have to search. The board of size `n` has no queens.
     ///
@@ -69,7 +69,7 @@ impl QuerySolverFactory {
         Self::new(n, &[], &[], false)
     }
 
-    /// Creates a source of solvers for the queries of this process or, unless `is_local` is set, of
+    /// Creates a factory of solvers for the queries of this process or, unless `is_local` is set, of
     /// another machine. The board has placed queens and blocked squares as for [`query_solvers`].
     fn new(n: usize, placed: &[Square], blocked: &[Square], is_local: bool) -> Self {
         fn factory<W: Width>(board: LocalSolver<W>) -> QuerySolverFactory {

@@ -313,7 +313,7 @@ impl<W: Width> Master<W> {
     /// Solves the LP. Ends as soon as the multipliers of a basis refute the board: those found on
     /// the way from the optimum of a neighbouring board often refute more boards than those of the
     /// next optimum.
-    fn solve(&mut self, pricing: &mut Pricing<'_, '_, W>, mut task: Task<'_>) -> Solved {
+    fn solve(&mut self, pricing: &mut Pricing<'_, W>, mut task: Task<'_>) -> Solved {
         task.add_lps(1);
         let Frame { simplex, lines, .. } = &mut self.frame;
         let mut refutation = None;

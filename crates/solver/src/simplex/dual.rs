@@ -76,7 +76,7 @@ fn perturb(tableau: &mut Tableau) {
 
 impl Dual {
     /// Runs until all values are within bounds ([`Phase::Done`]) or a row, left in `rho`, proves
-    /// that this is impossible ([`Phase::Infeasible`]).
+    /// that this is impossible ([`Phase::Infeasible`]), or until the inspection ends the solve.
     pub(super) fn run(
         &mut self,
         tableau: &mut Tableau,

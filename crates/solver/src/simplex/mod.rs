@@ -94,7 +94,7 @@ struct Clock<'a, 'e> {
     last: u64,
     may_perturb: bool,
     end: End<'e>,
-    /// The factor between costs of the tableau and the given ones, but for scaling.
+    /// 1 to minimise, -1 to maximise.
     sign: f64,
 }
 
@@ -258,7 +258,7 @@ impl Simplex {
     /// Solves the program like [`run`](Self::run), but calls `inspect` every `every` steps, counted
     /// over all solves, with the multipliers of the current basis. They are like those of
     /// [`Self::duals`], but some may have the wrong sign. Returns `None` if `inspect` ends the
-    /// solve.
+    /// solve; the values and the duals are then of no use.
     pub fn run_inspected(
         &mut self,
         every: u64,

@@ -33,7 +33,7 @@ enum Block {
 
 impl Primal {
     /// Runs until all reduced costs have the right signs, or until the objective attains the target
-    /// of the clock.
+    /// of the clock or its inspection ends the solve.
     pub(super) fn run(
         &mut self,
         tableau: &mut Tableau,

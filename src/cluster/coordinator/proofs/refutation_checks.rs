@@ -3,7 +3,8 @@
 //! A check may take longer than the worker's search did, so the search at the coordinator does
 //! not wait for it: it uses a refutation at once, while other threads check those that it uses, in
 //! lexicographic order of their prefixes, those below a refuted prefix last. The certificate is made
-//! of checked refutations only.
+//! of checked refutations only. Refutations by the multipliers of other answers are checked before
+//! they are used.
 //! If one cannot be used, because it is wrong or its check takes too long, the search begins
 //! again without it and keeps the others. That stops the queries of honest workers, too, so from
 //! the third time on, the search waits for the check of each refutation.
@@ -34,7 +35,7 @@ pub(super) struct RefutationChecks {
     n: usize,
     state: Mutex<UsedRefutations>,
     changed: Condvar,
-    /// The multipliers of the refutations added so far.
+    /// The multipliers of the answers and of the saved refutations.
     known: KnownMultipliers,
 }
 
@@ -51,6 +52,8 @@ impl RefutationChecks {
         meter: &mut Meter<'_>,
     ) -> Result<Self, ProofError> {
         let mut state = UsedRefutations::new(n);
+        let known = KnownMultipliers::new(n);
+        checked.values().chain(unchecked.values()).for_each(|refutation| known.add(refutation));
         let (mut failed, mut ended) = (Vec::new(), Ok(()));
         for (prefix, refutation) in &*checked {
             match CheckedRefutation::new(n, prefix, refutation.clone(), u64::MAX, meter) {
@@ -72,8 +75,7 @@ impl RefutationChecks {
                 state.add(PrefixRefutation { prefix, refutation, answered: None });
             }
         }
-        let (state, known) = (Mutex::new(state), KnownMultipliers::new(n));
-        Ok(Self { n, state, changed: Condvar::new(), known })
+        Ok(Self { n, state: Mutex::new(state), changed: Condvar::new(), known })
     }
 
     /// Returns the refutation of this prefix that the search may use, if there is one. After several
@@ -91,23 +93,33 @@ impl RefutationChecks {
         lock(&self.state).uncheckable.contains(query)
     }
 
-    /// Refutes a prefix by the multipliers of refutations added after the first `seen` ones, if any
-    /// of them do. Sets `seen` to the number added so far.
-    pub(super) fn refute_by_known(&self, prefix: &[usize], seen: &mut usize) -> Option<Refutation> {
-        self.known.refute(prefix, seen)
+    /// Returns a function that refutes a prefix by the multipliers of refutations added since its
+    /// last call, if any of them do.
+    pub(super) fn refuter(&self, prefix: &[usize]) -> Box<dyn FnMut() -> Option<Refutation> + '_> {
+        self.known.refuter(prefix)
     }
 
-    /// Checks a refutation by known multipliers at once, which is fast, and adds it. Returns whether
-    /// it can be used.
-    pub(super) fn add_own(&self, prefix: &[usize], refutation: &Refutation) -> bool {
-        let mut meter = Meter::new(Some(MOST_STEPS));
-        match CheckedRefutation::new(self.n, prefix, refutation.clone(), u64::MAX, &mut meter) {
+    /// Checks a refutation by known multipliers, which takes about as long as finding it, and adds
+    /// it. Returns whether it can be used.
+    pub(super) fn add_own(
+        &self,
+        prefix: &[usize],
+        refutation: &Refutation,
+        wanted: &dyn Fn() -> bool,
+    ) -> bool {
+        // One dual bound, and no search.
+        let limit = 500 + 2 * self.n as u64;
+        let is_stopped = || !wanted();
+        let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
+        match CheckedRefutation::new(self.n, prefix, refutation.clone(), limit, &mut meter) {
             Ok(checked) => {
                 lock(&self.state).checked.insert(checked);
-                true
+                return true;
             }
-            Err(_) => false,
+            Err(ProofError::Stopped) => {}
+            Err(error) => tracing::warn!("known multipliers do not refute a prefix: {error}"),
         }
+        false
     }
 
     /// Adds a refutation to be checked, unless its prefix has one. Returns that of the prefix, or `None`

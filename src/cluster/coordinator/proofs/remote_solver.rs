@@ -1,4 +1,5 @@
-//! Remote solvers: workers answer queries, and each answer is validated before it is accepted.
+//! Remote solvers: workers answer queries, and each answer is validated before it is accepted. The
+//! multipliers of refutations answer other queries without a worker.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
@@ -147,16 +148,17 @@ impl QuerySolver for RemoteQuerySolver {
         let (n, prefix) = (self.n, prefix.to_vec());
         let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives };
         let wanted = || !task.is_stopped();
-        // The multipliers of other answers often refute this prefix, too, even while it is asked for.
-        let (seen, known) = (Cell::new(0), RefCell::new(None));
+        // The multipliers of other answers often refute this prefix, too, even while it is asked
+        // for.
+        let refuter = RefCell::new(self.checks.refuter(&query.prefix));
+        let known = RefCell::new(None);
         let is_open = || {
-            let mut tested = seen.get();
-            let refutation = self.checks.refute_by_known(&query.prefix, &mut tested);
-            seen.set(tested);
+            let refutation = (refuter.borrow_mut())();
             let is_open = refutation.is_none();
             known.replace(refutation);
             is_open
         };
+        let is_needed = || wanted() && is_open();
         loop {
             if let Some(refutation) = self.checks.usable(&query.prefix, &wanted) {
                 return QueryOutcome::Refuted(refutation);
@@ -164,11 +166,10 @@ impl QuerySolver for RemoteQuerySolver {
             if self.checks.is_uncheckable(&query) {
                 return QueryOutcome::GivenUp;
             }
-            let ask = TaskQuery::Completion(query.clone());
-            let answered = self.solver.ask(ask, &|| wanted() && is_open());
+            let ask = || self.solver.ask(TaskQuery::Completion(query.clone()), &is_needed);
+            let answered = if is_needed() { ask() } else { None };
             if let Some(refutation) = known.take() {
-                let is_usable = || self.checks.add_own(&query.prefix, &refutation);
-                if self.solver.permits.within(is_usable) {
+                if self.checks.add_own(&query.prefix, &refutation, &wanted) {
                     return QueryOutcome::Refuted(refutation);
                 }
                 continue;

@@ -145,6 +145,8 @@ struct QueueState {
     unreadable: BTreeMap<String, Unreadable>,
     /// True if a task was opened to other workers since they were last notified.
     reopened: bool,
+    /// Number of calls of [`TaskQueue::wake`].
+    wakes: u64,
 }
 
 impl QueueState {
@@ -305,7 +307,8 @@ impl TaskQueue {
         lock(&self.state)
     }
 
-    /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`.
+    /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`, which
+    /// is called without the lock.
     pub(super) fn ask(
         &self,
         (job, priority): (JobHash, i32),
@@ -323,20 +326,27 @@ impl TaskQueue {
                 state.tasks.remove(&number);
                 return Some(answered);
             }
-            if !wanted() {
+            let wakes = state.wakes;
+            drop(state);
+            let is_wanted = wanted();
+            state = self.state();
+            if !is_wanted {
                 state.tasks.remove(&number);
                 self.changes.send_replace(());
                 return None;
             }
-            state =
-                self.answered.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            let has_answer = state.tasks.get(&number).is_some_and(|task| task.answer.is_some());
+            if !has_answer && state.wakes == wakes {
+                let waited = self.answered.wait_timeout(state, POLL);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
 
     /// Wakes the solvers that wait for answers, because some of these are no longer wanted.
     pub(super) fn wake(&self) {
-        // A solver that holds the lock has perhaps asked before the change, and does not wait yet.
-        drop(self.state());
+        // A solver has perhaps asked before the change, and does not wait yet.
+        self.state().wakes += 1;
         self.answered.notify_all();
     }
 

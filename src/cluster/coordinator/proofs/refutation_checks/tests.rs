@@ -303,7 +303,7 @@ fn a_prefix_is_refuted_by_the_multipliers_of_other_answers_while_it_is_asked_for
     let refuted_by = |refutation: &Refutation| {
         let known = KnownMultipliers::new(n);
         known.add(refutation);
-        found.refuted.keys().find(|prefix| known.refute(prefix, &mut 0).is_some())
+        found.refuted.keys().find(|prefix| known.refuter(prefix)().is_some())
     };
     let one = found.refuted.values().find_map(|one| Some((one, refuted_by(one)?)));
     let (refutation, prefix) = one.expect("multipliers that refute a prefix");
@@ -333,6 +333,15 @@ fn a_prefix_is_refuted_by_the_multipliers_of_other_answers_while_it_is_asked_for
     assert!(checked.get(prefix).is_some(), "it was checked at once");
     // Nobody has answered the query.
     assert_eq!(bench.verdicts(), []);
+}
+
+#[test]
+fn a_refutation_by_known_multipliers_that_fails_its_check_is_not_used() {
+    let bench = Bench::new(8);
+    let none = Refutation::dual_bound(&Multipliers::none(8), true, &Refutation::search());
+    assert!(!bench.checks.add_own(&[0, 4], &none, &|| true), "it has a completion");
+    assert!(!bench.checks.add_own(&[0, 2], &none, &|| true), "it needs a search");
+    assert!(bench.checks.take_checked().is_empty());
 }
 
 #[test]
