@@ -337,11 +337,13 @@ fn a_prefix_is_refuted_by_the_multipliers_of_other_answers_while_it_is_asked_for
 
 #[test]
 fn a_refutation_by_known_multipliers_that_fails_its_check_is_not_used() {
-    let bench = Bench::new(8);
-    let none = Refutation::dual_bound(&Multipliers::none(8), true, &Refutation::search());
-    assert!(!bench.checks.add_own(&[0, 4], &none, &|| true), "it has a completion");
-    assert!(!bench.checks.add_own(&[0, 2], &none, &|| true), "it needs a search");
-    assert!(bench.checks.take_checked().is_empty());
+    for (n, prefix) in [(8, [0, 4]), (100, [0, 2])] {
+        let bench = Bench::new(n);
+        let wrong = Refutation::dual_bound(&Multipliers::none(n), true, &Refutation::search());
+        // For n = 100, the search ends at the limit of work.
+        assert!(!bench.checks.add_own(&prefix, &wrong, &|| true), "{n}");
+        assert!(bench.checks.take_checked().is_empty());
+    }
 }
 
 #[test]
