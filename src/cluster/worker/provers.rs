@@ -91,8 +91,8 @@ struct Shared {
     state: Mutex<ProverState>,
     work: Condvar,
     changes: watch::Sender<()>,
-    /// The factories of solvers for first solutions on the boards of the last queries, with their
-    /// sizes; the one that was used last is first.
+    /// The factories of solvers for first solutions, each with its board size; the one that created
+    /// a solver last is first.
     factories: Mutex<Vec<(usize, QuerySolverFactory)>>,
 }
 

@@ -144,8 +144,8 @@ impl Refutation {
 
     /// Returns the multipliers of a dual bound with knapsacks that ends the refutation: the first
     /// branching or search is a plain search that directly follows it, so propagation under the
-    /// dual bound probably refutes the position. Returns `None` for other refutations, and for bytes
-    /// that are no refutation on the board of size `n`.
+    /// dual bound probably refutes the position. Returns `None` for other refutations, and for
+    /// bytes that are no refutation on the board of size `n`.
     pub fn last_multipliers(&self, n: usize) -> Option<Multipliers> {
         let mut reader = Reader::new(&self.0);
         let mut last = None;

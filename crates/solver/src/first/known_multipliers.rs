@@ -82,8 +82,8 @@ impl KnownMultipliers {
         }
     }
 
-    /// Returns a function that refutes a prefix, whose queens do not attack each other, by
-    /// multipliers added since its last call, if any of them do.
+    /// Returns a function that refutes a prefix, whose queens do not attack each other, by the kept
+    /// multipliers that were added since its last call, if any of them do.
     pub fn refuter(&self, prefix: &[usize]) -> Box<dyn FnMut() -> Option<Refutation> + '_> {
         if self.n <= Width64x64::ROWS {
             self.refuter_on::<Width64x64>(prefix)

@@ -153,7 +153,8 @@ pub(super) const MAX_MULTIPLIERS: usize = 32;
 // For `relaxation.rs`:
 
 /// Number of simplex steps of the master program between two inspections of its multipliers. With 5
-/// and 20, one thread takes 0.97 and 1.01 of the time for n = 44 to 86 (geometric mean of ten sizes).
+/// and 20, one thread takes 0.97 and 1.01 of the time for n = 44 to 86 (geometric mean of ten
+/// sizes).
 pub(super) const STEPS_PER_INSPECTION: u64 = 10;
 
 /// Maximum number of rounds of column generation.

@@ -93,8 +93,8 @@ impl RefutationChecks {
         lock(&self.state).uncheckable.contains(query)
     }
 
-    /// Returns a function that refutes a prefix by the multipliers of refutations added since its
-    /// last call, if any of them do.
+    /// Returns a function that refutes a prefix by the multipliers of recent refutations that were
+    /// added since its last call, if any of them do.
     pub(super) fn refuter(&self, prefix: &[usize]) -> Box<dyn FnMut() -> Option<Refutation> + '_> {
         self.known.refuter(prefix)
     }
@@ -107,8 +107,8 @@ impl RefutationChecks {
         refutation: &Refutation,
         wanted: &dyn Fn() -> bool,
     ) -> bool {
-        // One dual bound, and no search.
-        let limit = 500 + 2 * self.n as u64;
+        // One dual bound. Propagation does not count.
+        let limit = 500;
         let is_stopped = || !wanted();
         let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
         match CheckedRefutation::new(self.n, prefix, refutation.clone(), limit, &mut meter) {

@@ -1,7 +1,7 @@
 //! Remote solvers: workers answer queries, and each answer is validated before it is accepted. The
 //! multipliers of refutations answer other queries without a worker.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ pub(super) struct CheckPermits {
     released: Condvar,
 }
 
-/// Returns the number of threads for searches and checks: one core is left for everything else.
+/// Returns the number of threads for searches and long checks: one core is left for everything
+/// else.
 pub(super) fn check_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     (cores - 1).max(1)
@@ -168,13 +169,15 @@ impl QuerySolver for RemoteQuerySolver {
             }
             let ask = || self.solver.ask(TaskQuery::Completion(query.clone()), &is_needed);
             let answered = if is_needed() { ask() } else { None };
-            if let Some(refutation) = known.take() {
-                if self.checks.add_own(&query.prefix, &refutation, &wanted) {
-                    return QueryOutcome::Refuted(refutation);
+            let Some(answered) = answered else {
+                match known.take() {
+                    Some(own) if self.checks.add_own(&query.prefix, &own, &wanted) => {
+                        return QueryOutcome::Refuted(own);
+                    }
+                    Some(_) => continue,
+                    None => return QueryOutcome::Stopped,
                 }
-                continue;
-            }
-            let Some(answered) = answered else { return QueryOutcome::Stopped };
+            };
             let (nodes, solved) = (answered.answer.nodes, answered.answer.programmes);
             let Some(outcome) = self.outcome(&query, answered, &wanted) else { continue };
             // The work that a worker claims must not steer the search.

@@ -307,8 +307,8 @@ impl TaskQueue {
         lock(&self.state)
     }
 
-    /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`, which
-    /// is called without the lock.
+    /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted` and
+    /// there is no answer. Calls `wanted` without the lock, and never again once it returned false.
     pub(super) fn ask(
         &self,
         (job, priority): (JobHash, i32),
@@ -331,9 +331,9 @@ impl TaskQueue {
             let is_wanted = wanted();
             state = self.state();
             if !is_wanted {
-                state.tasks.remove(&number);
+                let task = state.tasks.remove(&number);
                 self.changes.send_replace(());
-                return None;
+                return task.and_then(|task| task.answer);
             }
             let has_answer = state.tasks.get(&number).is_some_and(|task| task.answer.is_some());
             if !has_answer && state.wakes == wakes {

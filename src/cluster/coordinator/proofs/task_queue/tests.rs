@@ -54,6 +54,35 @@ fn numbers(reply: Option<ProveReply>) -> Vec<u64> {
     reply.expect("the latest call").tasks.into_iter().map(|(number, _)| number).collect()
 }
 
+/// Leases the only task to a worker, which gives it up.
+fn answer_task(queue: &TaskQueue) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime");
+    let send = |number, capacity, answers| {
+        let call = ProveCall { answers, ..call(1, number, capacity, &[]) };
+        runtime.block_on(queue.call("a", call, Duration::from_secs(60)))
+    };
+    let (task, _) = send(1, 1, Vec::new()).tasks.pop().expect("a task");
+    drop(send(2, 0, vec![(task, given_up())]));
+}
+
+#[test]
+fn an_answer_that_comes_while_a_solver_decides_is_returned_whatever_it_decides() {
+    for is_wanted in [true, false] {
+        let queue = TaskQueue::new();
+        // It runs without the lock: otherwise this would not end.
+        let wanted = || {
+            if queue.open(JOB) == (1, 0) {
+                answer_task(&queue);
+                queue.wake();
+            }
+            is_wanted
+        };
+        assert_eq!(queue.ask((JOB, 0), query(&[3]), &wanted), Some(given_up_by_a()));
+        assert_eq!(queue.open(JOB), (0, 0));
+    }
+}
+
 #[test]
 fn tasks_are_leased_in_order_each_to_one_worker() {
     let mut state = queue_of(&[0, 2, 4]);
