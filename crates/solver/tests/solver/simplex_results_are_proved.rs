@@ -330,6 +330,16 @@ fn results_for_queens_are_proved_after_any_fixings() {
     assert!(optimal > 50 && infeasible > 50, "{optimal} optimal, {infeasible} infeasible");
 }
 
+/// Changes the cost of a column and the bounds of another one, in both forms of a program.
+fn change_cost_and_bounds(random: &mut Rng, plain: &mut Plain, warm: &mut Simplex) {
+    let k = random.usize(..plain.costs.len());
+    plain.costs[k] += 7.0;
+    warm.set_cost(k, plain.costs[k]);
+    let k = random.usize(..plain.costs.len());
+    plain.bounds[k] = if random.u8(..5) > 0 { (0.0, 0.0) } else { (0.0, 1.0) };
+    warm.set_bounds(k, plain.bounds[k].0, plain.bounds[k].1);
+}
+
 #[test]
 fn a_target_ends_a_solve_only_at_a_feasible_point_that_attains_it() {
     let mut random = Rng::with_seed(6);
@@ -338,12 +348,7 @@ fn a_target_ends_a_solve_only_at_a_feasible_point_that_attains_it() {
         let mut plain = queens(&mut random, n);
         let mut warm = plain.simplex();
         for _ in 0..15 {
-            let k = random.usize(..n * n);
-            plain.costs[k] += 7.0;
-            warm.set_cost(k, plain.costs[k]);
-            let k = random.usize(..n * n);
-            plain.bounds[k] = if random.u8(..5) > 0 { (0.0, 0.0) } else { (0.0, 1.0) };
-            warm.set_bounds(k, plain.bounds[k].0, plain.bounds[k].1);
+            change_cost_and_bounds(&mut random, &mut plain, &mut warm);
             let best = plain.proved(&mut plain.simplex());
             let scale = 1.0 + plain.costs.iter().fold(0.0f64, |most, c| most.max(c.abs()));
             let slack = scale * random.f64() * random.choice([0.0, 0.2, 5.0]).expect("three");
@@ -385,12 +390,7 @@ fn an_inspection_sees_the_multipliers_of_a_basis_and_can_end_a_solve() {
         let mut plain = queens(&mut random, n);
         let mut warm = plain.simplex();
         for _ in 0..15 {
-            let k = random.usize(..n * n);
-            plain.costs[k] += 7.0;
-            warm.set_cost(k, plain.costs[k]);
-            let k = random.usize(..n * n);
-            plain.bounds[k] = if random.u8(..5) > 0 { (0.0, 0.0) } else { (0.0, 1.0) };
-            warm.set_bounds(k, plain.bounds[k].0, plain.bounds[k].1);
+            change_cost_and_bounds(&mut random, &mut plain, &mut warm);
             let mut left = random.u8(..8);
             let mut inspect = |multipliers: &[f64]| {
                 // As many columns and rows as there are rows are basic: these reduced costs or
