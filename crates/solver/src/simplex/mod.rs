@@ -99,7 +99,8 @@ struct Clock<'a, 'e> {
 }
 
 impl Clock<'_, '_> {
-    /// Counts a step, and inspects the basis if it is time. Returns the end of the phase if it must stop.
+    /// Counts a step, and inspects the basis if it is time. Returns the end of the phase if it must
+    /// stop.
     fn tick(&mut self, tableau: &mut Tableau) -> Option<Phase> {
         *self.steps += 1;
         if *self.steps >= self.last {
