@@ -84,7 +84,7 @@ class Position:
                 self.squares_on[line].append(square)
         self.count = [len(squares) for squares in self.squares_on]
         self.weights, self.failures = [1] * (2 * n), [0, 0]
-        self.bounds, self.trail = [], []
+        self.bounds, self.trail, self.sets = [], [], None
         open_lines = [line for line in range(2 * n) if not self.taken[line]]
         self.refuted = any(self.count[line] == 0 for line in open_lines)
         self.units = [line for line in open_lines if self.count[line] == 1]
@@ -107,10 +107,11 @@ class Position:
         return self.is_possible(line) and (line < 2 * self.n or required())
 
     def mark(self):
-        return len(self.trail), list(self.bounds), [bound.state() for bound in self.bounds]
+        states = [bound.state() for bound in self.bounds]
+        return len(self.trail), list(self.bounds), states, self.sets
 
     def restore(self, mark):
-        length, self.bounds, states = mark[0], list(mark[1]), mark[2]
+        length, self.bounds, states, self.sets = mark[0], list(mark[1]), mark[2], mark[3]
         while len(self.trail) > length:
             square, is_queen = self.trail.pop()
             for line in self.lines_of[square]:
@@ -219,28 +220,94 @@ class Position:
         row, column, diagonal, antidiagonal = self.lines_of[square]
         return y[row] + y[column] + y[diagonal] + y[antidiagonal]
 
-    def knapsacks(self, y, with_items):
-        """Returns for both directions "none", "large", or H and the H(i) by line."""
+    def items(self):
+        """Returns for both directions the items, their places, their number k and the sum."""
         n = self.n
         rows = [row for row in range(n) if not self.taken[row]]
         columns = [column for column in range(n) if not self.taken[n + column]]
-        results = []
         for direction, lines in enumerate(self.directions):
             items = [line for line in lines if self.is_possible(line)]
-            places = [line - lines[0] - (0 if direction else n - 1) for line in items]
+            places = [self.place_of(line) for line in items]
             total = sum(columns) + (sum(rows) if direction else -sum(rows))
+            yield items, places, len(rows), total
+
+    def place_of(self, line):
+        return line - (4 * self.n - 1 if self.direction(line) else 3 * self.n - 1)
+
+    def knapsacks(self, y, with_items):
+        """Returns for both directions "none", "large", or H and the H(i) by line."""
+        if self.sets:
+            return [heaviest(sets, self.open_weights(y)) for sets in self.possible_sets()]
+        results = []
+        for items, places, k, total in self.items():
             weights = [y[line] for line in items]
-            found = knapsack(places, weights, len(rows), total, with_items, self.reader)
+            found = knapsack(places, weights, k, total, with_items, self.reader)
             if not isinstance(found, str):
                 found = found[0], dict(zip(items, found[1]))
             results.append(found)
         return results
 
+    def open_weights(self, y):
+        return [y[l] if l >= 2 * self.n and self.is_possible(l) else 0 for l in range(len(y))]
+
+    def list_sets(self):
+        """Lists the sets of diagonals. Returns whether the position is refuted."""
+        inputs = list(self.items())
+        self.reader.spend(sum(len(items) for items, _, _, _ in inputs))
+        tables = [SetTables(places, k, total, self.reader) for _, places, k, total in inputs]
+        if any(table.least is None and not table.is_large for table in tables):
+            return True
+        require(not any(table.is_large for table in tables), "a list of sets is too long")
+        lines = [line for line in range(2 * self.n) if not self.taken[line]]
+        total = 2 * sum((line % self.n) ** 2 for line in lines)
+        found = []
+        for (items, _, _, _), table, other in zip(inputs, tables, reversed(tables)):
+            listed = table.sets(total - other.least)
+            found.append({frozenset(items[i] for i in own): squares for own, squares in listed})
+        self.sets = Sets(found, total, list(self.taken))
+        return self.keep_to_sets()
+
+    def possible_sets(self):
+        sets, found = self.sets, []
+        for lines, listed in zip(self.directions, self.sets.found):
+            self.reader.spend(len(listed) + len(lines))
+            since = {line for line in lines if self.taken[line] and not sets.taken[line]}
+            usable = {line for line in lines if self.is_possible(line)} | since
+            found.append({own: listed[own] for own in listed if since <= own <= usable})
+        squares = [set(own.values()) for own in found]
+        pairs = zip(found, reversed(squares))
+        return [[s for s in own if sets.squares - own[s] in others] for own, others in pairs]
+
+    def keep_to_sets(self):
+        """Returns whether the position is refuted."""
+        while not self.refuted:
+            possible = self.possible_sets()
+            if not all(possible):
+                return True
+            used = set().union(*possible[0], *possible[1])
+            unused = [q for q in self.candidates() if not used.issuperset(self.lines_of[q][2:])]
+            if not unused:
+                break
+            for square in unused:
+                self.remove(square)
+            self.propagate()
+        return self.refuted
+
+    def keep_case(self, line, contains):
+        """Keeps to the listed sets that contain a line, or to those that do not. Returns whether
+        the position is refuted."""
+        direction, sets = self.direction(line), self.sets
+        found, own = list(sets.found), sets.found[direction]
+        self.reader.spend(len(own))
+        found[direction] = {s: own[s] for s in own if (line in s) == contains}
+        self.sets = Sets(found, sets.squares, sets.taken)
+        return self.keep_to_sets()
+
     def add_bound(self, multipliers, with_knapsacks):
         y = self.complete(multipliers)
         n = self.n
         costs = [self.cost(y, square) for square in range(n * n)]
-        weights = [y[l] if l >= 2 * n and self.is_possible(l) else 0 for l in range(6 * n - 2)]
+        weights = self.open_weights(y)
         total = [sum(weights[line] for line in lines) for lines in self.directions]
         on_lines = sum(y[: 2 * n])
         slack, credits = on_lines + sum(total), [0, 0]
@@ -252,7 +319,8 @@ class Position:
             costly = []
             for square in self.candidates():
                 lines = self.lines_of[square]
-                best = on_lines + with_falling[lines[2]] + with_rising[lines[3]]
+                with_lines = with_falling.get(lines[2], NONE) + with_rising.get(lines[3], NONE)
+                best = on_lines + with_lines
                 if best < costs[square]:  # This includes lines that are in no set.
                     costly.append(square)
             slack = on_lines + falling + rising
@@ -276,16 +344,85 @@ class Position:
         return "large" not in results and sum(y[: 2 * self.n]) + sum(r[0] for r in results) < 0
 
 
-def knapsack(places, weights, k, total, with_items, reader):
-    """Returns the greatest weight of k items whose places add up to the total, and for each item
-    the greatest weight with it; "none" if there is no such set; "large" if there is no table."""
+class Sets:
+    """For both directions the listed sets with their sums of squares; the sum Q; and the lines that
+    were taken at that time."""
+
+    def __init__(self, found, squares, taken):
+        self.found, self.squares, self.taken = found, squares, taken
+
+
+class SetTables:
+    """Lists all sets of k items whose places add up to the total."""
+
+    def __init__(self, places, k, total, reader):
+        """Finds the least sum of squares of a set, for any that begins with some of the items."""
+        self.places, self.reader, self.least = places, reader, None
+        framed = frame(places, k, total)
+        self.is_large = framed == "large"
+        if isinstance(framed, str):
+            return
+        self.order, self.moves, self.frames, entries = framed
+        reader.spend(entries // 8)
+        self.tables = [{k: [0]}]
+        for i in reversed(range(len(places))):
+            to, weight = self.frames[i], -places[self.order[i]] ** 2
+            behind = self.tables[-1]
+            table = moved(behind, self.frames[i + 1], to, -1, -self.moves[i], weight)
+            merge(table, moved(behind, self.frames[i + 1], to, 0, 0, 0))
+            self.tables.append(table)
+        self.tables.reverse()
+        least = self.least_behind(0, 0, 0)
+        self.least = least if least < -NONE // 2 else None
+
+    def least_behind(self, i, count, total):
+        """Returns the least sum of squares of items from i that complete a set."""
+        low, high = self.frames[i][2:]
+        if count not in self.tables[i] or not low <= total <= high:
+            return -NONE
+        return -self.tables[i][count][total - low]
+
+    def sets(self, limit):
+        """Returns the sets whose squares add up to at most the limit, with these sums."""
+        found, stack = [], [(0, 0, 0, 0, ())]
+        while stack:
+            i, count, total, squares, chosen = stack.pop()
+            self.reader.spend(1)
+            if squares + self.least_behind(i, count, total) > limit:
+                continue
+            if i == len(self.places):
+                found.append((chosen, squares))
+                require(len(found) <= 1 << 14, "a list of sets is too long")
+                continue
+            item = self.order[i]
+            more = squares + self.places[item] ** 2
+            stack.append((i + 1, count, total, squares, chosen))
+            stack.append((i + 1, count + 1, total + self.moves[i], more, (*chosen, item)))
+        return found
+
+
+def heaviest(sets, weights):
+    """Returns the greatest weight of a set, and for each line the greatest weight with it."""
+    if not sets:
+        return "none"
+    most, best = NONE, {}
+    for a_set in sets:
+        weight = sum(weights[line] for line in a_set)
+        most = max(most, weight)
+        for line in a_set:
+            best[line] = max(best.get(line, NONE), weight)
+    return most, best
+
+
+def frame(places, k, total):
+    """Returns the order of the items, their new places, the bounds of the tables of a knapsack and
+    the number of their entries; "none" if there is no set; "large" if they have too many."""
     size = len(places)
     if k > size:
         return "none"
     mean = total // k if k else 0
     order = sorted(range(size), key=lambda i: (abs(places[i] - mean), places[i]))
     places = [places[i] - mean for i in order]
-    weights = [weights[i] for i in order]
     total -= k * mean
     frames = []
     for i in range(size + 1):
@@ -296,8 +433,17 @@ def knapsack(places, weights, k, total, with_items, reader):
     if any(low > high for _, _, low, high in frames):
         return "none"
     entries = sum((high - low + 1) * (most - least + 1) for least, most, low, high in frames)
-    if entries > 1 << 25:
-        return "large"
+    return (order, places, frames, entries) if entries <= 1 << 25 else "large"
+
+
+def knapsack(places, weights, k, total, with_items, reader):
+    """Returns the greatest weight of k items whose places add up to the total, and for each item
+    the greatest weight with it; "none" if there is no such set; "large" if there is no table."""
+    framed = frame(places, k, total)
+    if isinstance(framed, str):
+        return framed
+    order, places, frames, entries = framed
+    size, weights = len(places), [weights[i] for i in order]
     reader.spend(entries // 8)
     tables = [{0: [0]}]
     for i in range(size):
@@ -365,7 +511,7 @@ class FirstChecker:
     def node(self):
         """Reads the next node: its byte and its content."""
         tag, number, n = self.reader.byte(), self.reader.number, self.n
-        require(tag <= 9, "it has an unknown step")
+        require(tag <= 11, "it has an unknown step")
         if tag in (1, 2):
             return tag, self.multipliers()
         if tag == 3:
@@ -373,6 +519,8 @@ class FirstChecker:
         if tag == 4:
             multipliers = self.multipliers()
             return tag, (multipliers, [number(n * n - 1) for _ in range(number(n * n))])
+        if tag >= 10:
+            return tag, (number(), 2) if tag == 11 else None
         weights = [number((1 << 32) - 1) for _ in range(2 * n)] if tag >= 8 else None
         return tag, (self.blocks() if tag >= 6 else [], weights)
 
@@ -382,17 +530,20 @@ class FirstChecker:
         while True:
             require(depth <= 1000, "a tree is too deep")
             tag, content = self.node()
-            if tag == 3 and refuted:
-                self.skip_children(content[1], depth, 1)
-            elif tag == 3:
+            if tag in (3, 11) and refuted:
+                self.skip_children(tag, content[1], depth, 1)
+            elif tag in (3, 11):
                 self.branchings += 1
                 require(self.branchings <= 384, "a tree is too deep")
-                self.branch(content[0], content[1], depth)
+                if tag == 3:
+                    self.branch(content[0], content[1], depth)
+                else:
+                    self.distinguish(content[0], depth)
                 self.branchings -= 1
-            elif tag in (1, 2, 4):
+            elif tag in (1, 2, 4, 10):
                 if not refuted:
                     marks.append(self.position.mark())
-                    refuted = self.eliminate(*content) if tag == 4 else self.bound(tag, content)
+                    refuted = self.change(tag, content)
                 depth += 1
                 continue
             elif not refuted:
@@ -404,24 +555,45 @@ class FirstChecker:
         if marks:
             self.position.restore(marks[0])
 
-    def skip_children(self, children, outermost, nested):
-        """Skips the children of a branching that is skipped."""
+    def skip_children(self, tag, children, outermost, nested):
+        """Skips the children of a branching or case distinction that is skipped."""
         for _ in range(children):
-            self.reader.number()
+            if tag == 3:
+                self.reader.number()
             depth = outermost + nested
             while True:
                 require(depth <= 1000, "a tree is too deep")
-                tag, content = self.node()
-                if tag not in (1, 2, 4):
+                inner, content = self.node()
+                if inner not in (1, 2, 4, 10):
                     break
                 depth += 1
-            if tag == 3:
-                self.skip_children(content[1], outermost, nested + 1)
+            if inner in (3, 11):
+                self.skip_children(inner, content[1], outermost, nested + 1)
+
+    def change(self, tag, content):
+        """Makes the change of a step. Returns whether the position is refuted."""
+        if tag == 10:
+            require(self.position.sets is None, "it lists the sets of diagonals twice")
+            self.work.add(500)
+            return self.position.list_sets()
+        return self.eliminate(*content) if tag == 4 else self.bound(tag, content)
+
+    def distinguish(self, line, depth):
+        position, n = self.position, self.n
+        require(2 * n <= line < 6 * n - 2, "it distinguishes cases of no diagonal")
+        require(position.sets, "it distinguishes cases without a list of sets")
+        for contains in (False, True):
+            self.work.add(500)
+            mark = position.mark()
+            self.tree(position.keep_case(line, contains), depth + 1)
+            position.restore(mark)
 
     def bound(self, tag, multipliers):
         self.work.add(500)
-        self.position.add_bound(multipliers, tag == 2)
-        return self.position.propagate()
+        position = self.position
+        position.add_bound(multipliers, tag == 2)
+        refuted = position.propagate()
+        return position.keep_to_sets() if position.sets and not refuted else refuted
 
     def place(self, square):
         """Returns whether the position with a queen there is refuted."""
@@ -484,6 +656,7 @@ class FirstChecker:
             mark = position.mark()
             if not self.place(square):
                 remembers = tag == 9 and self.complete_blocks(blocks) > complete
+                remembers = remembers and not position.sets
                 lines = frozenset(self.open_lines()) if remembers else None
                 if lines is None or lines not in refuted:
                     self.search(tag, blocks, refuted)

@@ -35,6 +35,8 @@ pub struct CompletionQuery {
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion.
     pub only_dives: bool,
+    /// The maximum number of LPs to solve for a search through listed sets of diagonals.
+    pub set_programmes: u64,
 }
 
 /// The outcome of a task, as claimed by the worker that solved it.
@@ -122,9 +124,10 @@ fn from_zero(columns: &[u32], largest: usize) -> Result<Vec<usize>, Malformed> {
 
 impl From<&CompletionQuery> for v1::CompletionQuery {
     fn from(query: &CompletionQuery) -> Self {
-        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt, only_dives } = *query;
+        let CompletionQuery { n, ref prefix, programmes, attempt, only_dives, .. } = *query;
+        let (node_limit, set_programmes) = (query.node_limit, query.set_programmes);
         let (n, columns, node_limit) = (n as u32, from_one(prefix), Some(node_limit));
-        Self { n, columns, programmes, node_limit, attempt, only_dives }
+        Self { n, columns, programmes, node_limit, attempt, only_dives, set_programmes }
     }
 }
 
@@ -145,10 +148,11 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         /// each of them.
         const EARLIER: (u64, u64) = (32, 10_000);
         let v1::CompletionQuery { programmes, node_limit, attempt, only_dives, .. } = *query;
+        let set_programmes = query.set_programmes;
         let node_limit = node_limit.unwrap_or_else(|| {
             if programmes < EARLIER.0 { 0 } else { programmes.saturating_mul(EARLIER.1) }
         });
-        Ok(Self { n, prefix, programmes, node_limit, attempt, only_dives })
+        Ok(Self { n, prefix, programmes, node_limit, attempt, only_dives, set_programmes })
     }
 }
 
@@ -326,6 +330,7 @@ mod tests {
             node_limit: 9,
             attempt: 3,
             only_dives: true,
+            set_programmes: 7,
         };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [

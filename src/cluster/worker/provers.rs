@@ -332,13 +332,17 @@ impl Solvers {
         control: &Control<'_>,
         shared: &Shared,
     ) -> QueryOutcome {
-        let CompletionQuery { n, ref prefix, programmes, node_limit, attempt, only_dives } = *query;
+        let CompletionQuery { n, ref prefix, programmes, attempt, .. } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, shared.query_solver(n))),
         };
-        let query =
-            PrefixQuery { node_limit, only_dives, ..PrefixQuery::new(prefix, programmes, attempt) };
+        let query = PrefixQuery {
+            node_limit: query.node_limit,
+            only_dives: query.only_dives,
+            set_search_lps: query.set_programmes,
+            ..PrefixQuery::new(prefix, programmes, attempt)
+        };
         let outcome = solver.solve(&query, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
@@ -368,6 +372,7 @@ mod tests {
             node_limit: 0,
             attempt: 0,
             only_dives: false,
+            set_programmes: 0,
         })
     }
 

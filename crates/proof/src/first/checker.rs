@@ -18,7 +18,7 @@ const MOST_BRANCHES: usize = 3 * LARGEST;
 pub(super) const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
 
 /// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual
-/// bound. Certificates state a limit of it; the meter counts the actual operations.
+/// bound, each list of sets and each case. Certificates state a limit of it; the meter counts the actual operations.
 struct Work<'m, 'a> {
     done: u64,
     limit: u64,
@@ -38,9 +38,20 @@ impl Work<'_, '_> {
     }
 }
 
-/// The state to restore when a node is left: the mark, and the dual bound displaced by the node's
-/// own.
-type Entered = (TrailMark, Option<Displaced>);
+/// The state to restore when a node is left.
+struct Entered {
+    mark: TrailMark,
+    added: Added,
+}
+
+/// What a node adds to the position beside its changes.
+enum Added {
+    Nothing,
+    /// A dual bound, which may displace another one.
+    DualBound(Displaced),
+    /// Sets of diagonals.
+    Sets,
+}
 
 /// A checker of the refutations that a reader contains one after the other.
 pub(super) struct Checker<'r, 'm, 'a, O> {
@@ -138,7 +149,24 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                     self.branches -= 1;
                     break;
                 }
-                Node::DualBound { .. } | Node::Elimination { .. } if refuted => {}
+                Node::Cases { .. } if refuted => {
+                    for _ in 0..2 {
+                        let add = |operations| self.work.meter.add(operations);
+                        skip_tree(&mut self.reader, self.n, depth + 1, add)?;
+                    }
+                    break;
+                }
+                Node::Cases { line } => {
+                    if self.branches == MOST_BRANCHES {
+                        return Err(TOO_DEEP);
+                    }
+                    self.branches += 1;
+                    self.distinguish(position, line, depth)?;
+                    self.branches -= 1;
+                    break;
+                }
+                Node::DualBound { .. } | Node::Elimination { .. } | Node::ListedSets if refuted => {
+                }
                 Node::DualBound { knapsack, y } => {
                     let (left, is_refuted) = self.enter_dual_bound(position, knapsack, &y)?;
                     entered.push(left);
@@ -149,12 +177,19 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                     entered.push(left);
                     refuted = is_refuted;
                 }
+                Node::ListedSets => {
+                    let (left, is_refuted) = self.enter_listed_sets(position)?;
+                    entered.push(left);
+                    refuted = is_refuted;
+                }
             }
             depth += 1;
         }
-        while let Some((mark, displaced)) = entered.pop() {
-            if let Some(displaced) = displaced {
-                position.remove_dual_bound(displaced);
+        while let Some(Entered { mark, added }) = entered.pop() {
+            match added {
+                Added::Nothing => {}
+                Added::DualBound(displaced) => position.remove_dual_bound(displaced),
+                Added::Sets => position.remove_sets(),
             }
             position.backtrack_to(&mark);
         }
@@ -181,9 +216,55 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         self.observer.dual_bound(position, y, knapsack)?;
         let mark = position.mark();
         let displaced = position.add_dual_bound(y, knapsack);
-        let refuted = position.propagate();
+        let refuted = position.propagate() || position.keep_to_sets();
         self.meter(position)?;
-        Ok(((mark, Some(displaced)), refuted))
+        Ok((Entered { mark, added: Added::DualBound(displaced) }, refuted))
+    }
+
+    /// Lists the sets of diagonals. Returns the state to restore, and whether the position is
+    /// refuted.
+    fn enter_listed_sets(
+        &mut self,
+        position: &mut Position,
+    ) -> Result<(Entered, bool), ProofError> {
+        if position.has_sets() {
+            return Err(ProofError::Refused("it lists the sets of diagonals twice".into()));
+        }
+        self.work.add(Work::DUAL_BOUND)?;
+        self.observer.listed_sets()?;
+        let mark = position.mark();
+        let listed = position.list_sets();
+        self.meter(position)?;
+        if listed.is_err() {
+            return Err(ProofError::Refused("it lists too many sets of diagonals".into()));
+        }
+        let refuted = position.keep_to_sets();
+        self.meter(position)?;
+        Ok((Entered { mark, added: Added::Sets }, refuted))
+    }
+
+    /// Distinguishes the cases that no queen stands on a diagonal and that one does.
+    fn distinguish(
+        &mut self,
+        position: &mut Position,
+        line: usize,
+        depth: usize,
+    ) -> Result<(), ProofError> {
+        for used in [false, true] {
+            let mark = position.mark();
+            let Some(before) = position.assume(line, used) else {
+                return Err(ProofError::Refused(
+                    "it distinguishes cases without a diagonal whose sets are listed".into(),
+                ));
+            };
+            self.work.add(Work::DUAL_BOUND)?;
+            let refuted = position.keep_to_sets();
+            self.meter(position)?;
+            self.refute(position, refuted, depth + 1)?;
+            position.restore_assumed(&before);
+            position.backtrack_to(&mark);
+        }
+        Ok(())
     }
 
     /// Eliminates squares. Returns the state to restore, and whether the position is refuted.
@@ -198,7 +279,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         for square in squares {
             refuted = refuted || self.eliminate(position, square, y)?;
         }
-        Ok(((mark, None), refuted))
+        Ok((Entered { mark, added: Added::Nothing }, refuted))
     }
 
     fn weight_and_search(
@@ -209,7 +290,8 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         let mut blocks = Vec::new();
         if let Order::Weighted(lines) = order {
             position.set_weights(lines);
-            if lines.remembers && !O::SEES_ALL_QUEENS {
+            // In a case, a refuted position may have a completion of the other case.
+            if lines.remembers && !O::SEES_ALL_QUEENS && !position.has_sets() {
                 blocks.clone_from(&lines.blocks);
             }
         }

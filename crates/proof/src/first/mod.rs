@@ -22,6 +22,8 @@
 //! | 7 | as for 6 | like 6, but also preferring columns that ran out of candidates before |
 //! | 8 | by row and column how often it ran out of candidates, then as for 7 | like 7, starting from these counts |
 //! | 9 | as for 8 | like 8, remembering refuted positions (see `refuted_positions.rs`) |
+//! | 10 | a tree | the sets of diagonals are listed (see `diagonal_sets.rs`) for the tree |
+//! | 11 | line, two trees | a case distinction: no queen stands on a diagonal, or one does |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the
 //! antidiagonals r + c from 4n - 1; the square of row r and column c is r n + c. Multipliers are
@@ -34,13 +36,16 @@
 //! line must be listed or be refuted at once by propagation. If propagation has already placed a
 //! queen on the line, its square must be listed. For a square to be eliminated, the position with a
 //! queen there must be refuted, unless the square is no candidate: by propagation, or by the dual
-//! bound of the multipliers with the knapsacks. Multipliers cannot be invalid, since the checker
+//! bound of the multipliers with the knapsacks. Where the sets of diagonals are listed, squares are
+//! eliminated whose diagonals are in no set, and the sets take the place of the knapsacks; a case
+//! distinction divides those of one direction. Multipliers cannot be invalid, since the checker
 //! computes those of the rows such that the dual bound is valid (weak duality). Multipliers can
 //! only be too weak, and then the tree refutes nothing.
 
 mod checked_refutations;
 mod checker;
 mod concurrent;
+mod diagonal_sets;
 mod knapsack;
 mod observer;
 mod position;
@@ -50,6 +55,9 @@ mod refuted_positions;
 mod tests;
 
 pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
+pub use diagonal_sets::{
+    AssumedDiagonals, DiagonalSets, Diagonals, MOST_SETS, OpenBoard, TooManySets,
+};
 pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;

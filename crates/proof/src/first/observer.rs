@@ -43,6 +43,11 @@ pub(crate) trait Observer {
         Ok(())
     }
 
+    /// The sets of diagonals of the position are about to be listed.
+    fn listed_sets(&mut self) -> Result<(), ProofError> {
+        Ok(())
+    }
+
     /// A dual bound is about to be added to the position. `y` has the multipliers by line, without
     /// the rows, as they were read.
     fn dual_bound(

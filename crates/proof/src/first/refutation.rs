@@ -34,6 +34,8 @@ const SEARCH_IN_BLOCKS: u8 = 6;
 const SEARCH_BY_LINES: u8 = 7;
 const SEARCH_WITH_WEIGHTS: u8 = 8;
 const SEARCH_WITH_MEMORY: u8 = 9;
+const LISTED_SETS: u8 = 10;
+const CASES: u8 = 11;
 
 /// A line, with its number in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +144,23 @@ impl Refutation {
         Self(writer.finish())
     }
 
+    /// Creates a refutation that lists the sets of diagonals, and continues with `then`.
+    pub fn listed_sets(then: &Self) -> Self {
+        Self([&[LISTED_SETS], &*then.0].concat())
+    }
+
+    /// Creates a case distinction on the board of size `n`: of the listed sets of the direction of a
+    /// diagonal or antidiagonal, only those without it are left, or only those with it. `unused` and
+    /// `used` are the refutations of the two cases.
+    pub fn cases(n: usize, diagonal: Line, unused: &Self, used: &Self) -> Self {
+        let mut writer = Writer::new();
+        writer.byte(CASES);
+        writer.size(diagonal.number(n));
+        writer.bytes(&unused.0);
+        writer.bytes(&used.0);
+        Self(writer.finish())
+    }
+
     /// Returns the multipliers of a dual bound with knapsacks that ends the refutation: the first
     /// branching or search is a plain search that directly follows it, so propagation under the
     /// dual bound probably refutes the position. Returns `None` for other refutations, and for
@@ -154,7 +173,9 @@ impl Refutation {
                 Node::DualBound { knapsack: true, y } => Some(y),
                 Node::DualBound { .. } | Node::Elimination { .. } => None,
                 Node::Search(Order::FewestCandidates) => break,
-                Node::Branch { .. } | Node::Search(_) => return None,
+                Node::Branch { .. } | Node::Search(_) | Node::ListedSets | Node::Cases { .. } => {
+                    return None;
+                }
             }
         }
         let mut columns = last?;
@@ -237,6 +258,8 @@ pub(super) enum Node {
     DualBound { knapsack: bool, y: Vec<i64> },
     Branch { line: usize, children: usize },
     Elimination { y: Vec<i64>, squares: Vec<usize> },
+    ListedSets,
+    Cases { line: usize },
 }
 
 impl Node {
@@ -245,7 +268,7 @@ impl Node {
     pub(super) fn operations(&self, bytes: usize) -> u64 {
         let multipliers = match self {
             Self::DualBound { y, .. } | Self::Elimination { y, .. } => y.len(),
-            Self::Search(_) | Self::Branch { .. } => 0,
+            Self::Search(_) | Self::Branch { .. } | Self::ListedSets | Self::Cases { .. } => 0,
         };
         50 + 4 * (bytes + multipliers) as u64
     }
@@ -280,6 +303,8 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
             let remembers = tag == SEARCH_WITH_MEMORY;
             Node::Search(Order::Weighted(Weighted { blocks, columns: true, initial, remembers }))
         }
+        LISTED_SETS => Node::ListedSets,
+        CASES => Node::Cases { line: reader.size(usize::MAX)? },
         _ => return Err(ProofError::UnknownStep(tag.into())),
     })
 }
@@ -292,7 +317,8 @@ pub(super) fn skip_tree(
     depth: usize,
     mut add: impl FnMut(u64) -> Result<(), ProofError>,
 ) -> Result<(), ProofError> {
-    // The number of children left to read, for each branching that was begun.
+    // For each branching and case distinction that was begun: the number of children left to read,
+    // and whether their squares are written.
     let mut left = Vec::new();
     loop {
         // A node, and the nodes with one subtree above it.
@@ -307,18 +333,24 @@ pub(super) fn skip_tree(
             match node {
                 Node::Search(_) => break,
                 Node::Branch { children, .. } => {
-                    left.push(children);
+                    left.push((children, true));
                     break;
                 }
-                Node::DualBound { .. } | Node::Elimination { .. } => deep += 1,
+                Node::Cases { .. } => {
+                    left.push((2, false));
+                    break;
+                }
+                Node::DualBound { .. } | Node::Elimination { .. } | Node::ListedSets => deep += 1,
             }
         }
-        while left.last() == Some(&0) {
+        while left.last().is_some_and(|&(children, _)| children == 0) {
             left.pop();
         }
-        let Some(children) = left.last_mut() else { return Ok(()) };
+        let Some((children, has_squares)) = left.last_mut() else { return Ok(()) };
         *children -= 1;
-        reader.size(usize::MAX)?;
+        if *has_squares {
+            reader.size(usize::MAX)?;
+        }
     }
 }
 

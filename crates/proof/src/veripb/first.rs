@@ -6,7 +6,7 @@ use super::claim;
 use super::constraint::{Constraint, Variable};
 use super::diagonals::Diagonals;
 use super::search_tree::{SearchTree, clause};
-use super::writer::ProofWriter;
+use super::writer::{Interruption, ProofWriter};
 use crate::ProofError;
 use crate::first::{Observer, Position};
 
@@ -112,6 +112,10 @@ impl Observer for FirstProof<'_, '_> {
 
     fn end_search(&mut self) -> Result<(), ProofError> {
         self.search.take().map_or(Ok(()), |search| search.write(self.n, self.writer))
+    }
+
+    fn listed_sets(&mut self) -> Result<(), ProofError> {
+        self.writer.interrupt(Interruption::ListedSets)
     }
 
     fn dual_bound(

@@ -65,6 +65,8 @@ pub enum TranslationError {
     Certificate(ProofError),
     /// The proof has more lines than this.
     LineLimit(u64),
+    /// The certificate lists sets of diagonals, for which no VeriPB proof can be written yet.
+    ListedSets,
     /// A file cannot be written.
     Io(io::Error),
 }
@@ -76,6 +78,10 @@ impl fmt::Display for TranslationError {
             Self::LineLimit(most) => {
                 write!(f, "it needs more than {most} lines; raise --veripb-limit")
             }
+            Self::ListedSets => write!(
+                f,
+                "the certificate lists sets of diagonals, which cannot be translated for VeriPB yet"
+            ),
             Self::Io(error) => error.fmt(f),
         }
     }
@@ -87,8 +93,8 @@ impl std::error::Error for TranslationError {}
 /// no solution.
 ///
 /// # Errors
-/// Returns an error if the certificate is not accepted, if the proof has more than `most_lines`
-/// lines, or if a file cannot be written.
+/// Returns an error if the certificate is not accepted, if it lists sets of diagonals, if the proof
+/// has more than `most_lines` lines, or if a file cannot be written.
 pub fn translate(
     certificate: &[u8],
     most_lines: u64,
@@ -105,6 +111,7 @@ pub fn translate(
     let (lines, bytes) = writer.size();
     match (done, writer.interruption) {
         (_, Some(Interruption::LineLimit(most))) => Err(TranslationError::LineLimit(most)),
+        (_, Some(Interruption::ListedSets)) => Err(TranslationError::ListedSets),
         (_, Some(Interruption::Io(error))) => Err(TranslationError::Io(error)),
         (Err(error), None) => Err(error),
         (Ok(()), None) => Ok(ProofSize { lines, bytes }),

@@ -13,6 +13,8 @@ pub(super) type Id = u64;
 #[derive(Debug)]
 pub(super) enum Interruption {
     LineLimit(u64),
+    /// The certificate lists sets of diagonals.
+    ListedSets,
     Io(io::Error),
 }
 
@@ -55,7 +57,7 @@ impl<'w> ProofWriter<'w> {
         Ok(())
     }
 
-    fn interrupt<T>(&mut self, interruption: Interruption) -> Result<T, ProofError> {
+    pub(super) fn interrupt<T>(&mut self, interruption: Interruption) -> Result<T, ProofError> {
         self.interruption = Some(interruption);
         Err(ProofError::Stopped)
     }

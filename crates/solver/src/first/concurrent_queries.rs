@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::control::{Control, IdleSolvers, Place, Solvers, Task};
+use super::params;
 use super::query::{QueryOutcome, QuerySolver};
 use super::schedule::{Lag, Policy, Schedule, Turn};
 use crate::threads::StopOnPanic;
@@ -27,12 +28,23 @@ pub struct PrefixQuery<'a> {
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion.
     pub only_dives: bool,
+    /// Maximum number of further LPs solved for a search through the sets of diagonals that a
+    /// completion can use, if these are few.
+    pub set_search_lps: u64,
 }
 
 impl<'a> PrefixQuery<'a> {
-    /// Creates a query that is limited only by its LP limit.
+    /// Creates a query that is limited only by its LP limit. Only the first attempt has a search
+    /// through sets of diagonals: another one would be the same.
     pub const fn new(prefix: &'a [usize], lp_limit: u64, attempt: u64) -> Self {
-        Self { prefix, lp_limit, node_limit: u64::MAX, attempt, only_dives: false }
+        let lps = lp_limit.saturating_mul(params::SET_SEARCH_LPS_PER_LP);
+        let set_search_lps = match attempt {
+            0 if lps < params::MOST_SET_SEARCH_LPS => lps,
+            0 => params::MOST_SET_SEARCH_LPS,
+            _ => 0,
+        };
+        let node_limit = u64::MAX;
+        Self { prefix, lp_limit, node_limit, attempt, only_dives: false, set_search_lps }
     }
 }
 

@@ -20,6 +20,7 @@
 //! makes them valid in integers, whatever they are.
 
 use super::knapsack::{Diagonals, Knapsack};
+use super::listed_sets;
 use super::residual::Residual;
 use super::width::Width;
 use super::window::Window;
@@ -73,9 +74,8 @@ impl<W: Width> DualBound<W> {
         for (direction, with) in with.iter_mut().enumerate() {
             let weights = dual_bound.weights(direction);
             let all: i64 = board.diagonals()[direction].iter().map(|line| weights[line]).sum();
-            let sets = Sets::new(board, multipliers, direction);
             let weight;
-            (weight, *with) = sets.weights(knapsack, weights.len())?;
+            (weight, *with) = greatest_weights(board, multipliers, direction, knapsack)?;
             slack.left += weight;
             slack.credit[direction] = all - weight;
         }
@@ -216,6 +216,12 @@ pub(super) fn heaviest<W: Width>(
     knapsack: &mut Knapsack,
 ) -> Option<[Heaviest<W>; 2]> {
     let mut of = |direction: usize| {
+        if let Some(listed) = &knapsack.listed {
+            let weights = listed_weights(board, multipliers, direction);
+            let (weight, set) = listed.heaviest(direction, &weights)?;
+            let diagonals = listed_sets::diagonals::<W>(set).and(board.diagonals()[direction]);
+            return Some(Heaviest { weight, diagonals });
+        }
         let sets = Sets::new(board, multipliers, direction);
         let set = knapsack.heaviest(&sets.diagonals, sets.count, sets.sum)?;
         let chosen = set.chosen.iter().map(|&i| W::Diagonals::one(sets.line(i)));
@@ -225,6 +231,34 @@ pub(super) fn heaviest<W: Width>(
         })
     };
     Some([of(0)?, of(1)?])
+}
+
+/// Returns the greatest weight of a set of diagonals of a direction and, by diagonal, the greatest
+/// weight of a set that contains it, which is negative if there is none.
+fn greatest_weights<W: Width>(
+    board: &Residual<'_, W>,
+    multipliers: &Multipliers,
+    direction: usize,
+    knapsack: &mut Knapsack,
+) -> Option<(i64, Vec<i64>)> {
+    let Some(listed) = &knapsack.listed else {
+        return Sets::new(board, multipliers, direction).weights(knapsack, 2 * board.n() - 1);
+    };
+    let weights = listed_weights(board, multipliers, direction);
+    let (any, with) = listed.greatest_weights(direction, &weights)?;
+    Some((any, with.into_iter().map(|weight| weight.unwrap_or(-1)).collect()))
+}
+
+/// Returns the weights of the remaining diagonals of a direction; 0 for others.
+fn listed_weights<W: Width>(
+    board: &Residual<'_, W>,
+    multipliers: &Multipliers,
+    direction: usize,
+) -> Vec<i64> {
+    let weights = [&multipliers.diagonals, &multipliers.antidiagonals][direction];
+    let mut remaining = vec![0; weights.len()];
+    board.diagonals()[direction].iter().for_each(|line| remaining[line] = weights[line]);
+    remaining
 }
 
 /// The sets of diagonals of one direction that a completion of a board can use.

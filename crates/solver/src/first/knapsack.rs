@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use nqueens_proof::first::DiagonalSets;
+
 /// Available diagonals of one direction: their positions, in ascending order, and their weights
 /// (non-negative; all weights sum to less than 2^30).
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub(super) struct Knapsack {
     frames: Vec<Frame>,
     rows: Vec<Row>,
     entries: Vec<i32>,
+    /// The sets that take the place of all those of a given number and sum, if they were listed.
+    pub(super) listed: Option<DiagonalSets>,
 }
 
 /// The rows and the entries of a table.

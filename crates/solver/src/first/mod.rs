@@ -10,7 +10,9 @@
 //! | `round.rs` | the rounds in which a prefix is settled: their jobs and work limit |
 //! | `concurrent_queries.rs` | concurrent jobs and their solvers |
 //! | `schedule.rs` | the order in which solvers begin jobs and help with others |
-//! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
+//! | `query.rs` | one query, with the state that its solver keeps |
+//! | `completion_search.rs` | its search: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
+//! | `set_search.rs` | its search through listed sets of diagonals |
 //! | `dive.rs` | randomized searches for a completion with restarts |
 //! | `marginals.rs` | the distribution of greatest entropy of the queens of a completion |
 //! | `probing.rs` | elimination of cells by probing |
@@ -18,6 +20,7 @@
 //! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
 //! | `limited_search.rs` | node-limited exhaustive search |
 //! | `limits.rs` | the limits of a query |
+//! | `listed_sets.rs` | the listed sets of diagonals of a board |
 //! | `lp_states.rs` | the LPs that several queries share, and their states |
 //! | `components.rs` | blocks of rows that share no columns, searched one after the other |
 //! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
@@ -52,6 +55,7 @@
 //! diagonals at the ends; a set of whole diagonals often cannot.
 
 mod board;
+mod completion_search;
 mod components;
 mod concurrent_queries;
 mod control;
@@ -64,6 +68,7 @@ mod known_multipliers;
 mod lexicographic;
 mod limited_search;
 mod limits;
+mod listed_sets;
 mod lp_states;
 mod marginals;
 mod params;
@@ -79,6 +84,7 @@ pub mod resume;
 mod round;
 mod schedule;
 mod set_pool;
+mod set_search;
 mod sizes;
 #[cfg(test)]
 mod tests;

@@ -61,6 +61,21 @@ pub(super) const SMALLEST_COMPONENT_ROWS: usize = 5;
 /// Number of failures after which the weights are halved, so that old failures count little.
 pub(super) const FAILURES_PER_HALVING: u32 = 20_000;
 
+// For `listed_sets.rs`:
+
+/// Table entries and search nodes for listing the sets of a direction.
+pub(super) const LISTING_ENTRIES: usize = 1 << 17;
+
+/// Maximum number of successive boards whose sets are not listed.
+pub(super) const MOST_SKIPPED: u32 = 15;
+
+/// Maximum number of pairs of sets.
+pub(super) const MOST_PAIRS: usize = 1000;
+
+/// LP limit of a search through sets of diagonals, per LP of the query's limit, and the largest one.
+pub(super) const SET_SEARCH_LPS_PER_LP: u64 = 300;
+pub(super) const MOST_SET_SEARCH_LPS: u64 = 5000;
+
 // For `probing.rs`:
 
 /// Above this optimum of the assignment relaxation the knapsacks refute nothing. Measured on n = 58

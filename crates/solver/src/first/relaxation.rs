@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use super::control::Task;
 use super::knapsack::Knapsack;
+use super::listed_sets;
 use super::params;
 use super::pricing::Pricing;
 use super::residual::Residual;
@@ -24,7 +25,7 @@ use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
 use crate::simplex::{Simplex, Termination};
 use crate::threads::lock;
-use nqueens_proof::first::Multipliers;
+use nqueens_proof::first::{DiagonalSets, Multipliers};
 
 /// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
 const SCALE: f64 = (1 << 20) as f64;
@@ -258,7 +259,8 @@ impl<W: Width> Master<W> {
     }
 
     /// Looks for multipliers with which the knapsacks refute `board`. `used` are the diagonals of
-    /// each direction that were occupied since the LP was built.
+    /// each direction that were occupied since the LP was built. If sets of diagonals are listed, the
+    /// LP must have been built for the board for which they were.
     pub(super) fn refute(
         &mut self,
         board: &Residual<'_, W>,
@@ -298,7 +300,10 @@ impl<W: Width> Master<W> {
         self.frame.restrict(board);
         let remaining = board.diagonals();
         for (k, &(direction, set)) in self.sets.iter().enumerate() {
-            let on = is_usable(set, used[direction], remaining[direction]);
+            let is_listed =
+                |listed: &DiagonalSets| listed.contains(direction, listed_sets::of_width::<W>(set));
+            let on = is_usable(set, used[direction], remaining[direction])
+                && self.knapsack.listed.as_ref().is_none_or(is_listed);
             if on != self.set_on[k] {
                 self.set_on[k] = on;
                 self.frame.simplex.set_bounds(

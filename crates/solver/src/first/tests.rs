@@ -326,9 +326,11 @@ fn solvers_that_share_linear_programs_agree_with_backtracking() {
             let prefix = leftmost_prefix(n, queens, 3, &mut random);
             let completions = completions(n, &prefix);
             let solver = &mut solvers[random.usize(..2)];
-            // Without LPs, most queries are given up, and their states are kept.
+            // Without LPs and listed sets of diagonals, most queries are given up, and their states
+            // are kept.
             let lp_limit = random.choice([0, 1, u64::MAX]).unwrap_or(0);
-            match solver.solve(&PrefixQuery::new(&prefix, lp_limit, 0), Task::alone(&control)) {
+            let query = PrefixQuery::new(&prefix, lp_limit, random.u64(..2));
+            match solver.solve(&query, Task::alone(&control)) {
                 QueryOutcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     let checked = check_refutation(n, &prefix, &refutation, u64::MAX);

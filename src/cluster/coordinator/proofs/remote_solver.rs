@@ -138,6 +138,7 @@ impl QuerySolver for RemoteQuerySolver {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
         let PrefixQuery { prefix, lp_limit: programmes, attempt, only_dives, .. } = *query;
+        let set_programmes = query.set_search_lps;
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             if let QueryOutcome::Completed(columns) = &outcome {
                 self.checks.add_solution(columns);
@@ -147,7 +148,15 @@ impl QuerySolver for RemoteQuerySolver {
         let most_nodes = programmes.saturating_mul(SEARCH_NODES_PER_LP).min(MOST_NODES_OF_A_SEARCH);
         let node_limit = query.node_limit.min(most_nodes);
         let (n, prefix) = (self.n, prefix.to_vec());
-        let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives };
+        let query = CompletionQuery {
+            n,
+            prefix,
+            programmes,
+            node_limit,
+            attempt,
+            only_dives,
+            set_programmes,
+        };
         let wanted = || !task.is_stopped();
         // The multipliers of other answers often refute this prefix, too, even while it is asked
         // for.
@@ -181,8 +190,9 @@ impl QuerySolver for RemoteQuerySolver {
             let (nodes, solved) = (answered.answer.nodes, answered.answer.programmes);
             let Some(outcome) = self.outcome(&query, answered, &wanted) else { continue };
             // The work that a worker claims must not steer the search.
-            task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
-            task.add_lps(solved.min(2 * programmes + 1));
+            let programmes = programmes.saturating_add(set_programmes);
+            task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes.saturating_add(1))));
+            task.add_lps(solved.min(programmes.saturating_mul(2).saturating_add(1)));
             return outcome;
         }
     }

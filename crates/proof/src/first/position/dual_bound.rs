@@ -148,9 +148,13 @@ impl Position {
     }
 
     /// Returns the heaviest sets of diagonals of each direction that a completion can use, under
-    /// the weights `y`. Their items are all diagonals of that direction.
+    /// the weights `y`: of the listed ones, if there are any, or else by knapsacks. Their items are
+    /// all diagonals of that direction.
     pub(crate) fn heaviest_diagonals(&self, y: &[i64]) -> [KnapsackOutcome; 2] {
         let n = self.n;
+        if let Some(sets) = self.current_sets() {
+            return [0, 1].map(|direction| self.heaviest_listed(&sets, direction, y));
+        }
         let open =
             |lines: std::ops::Range<usize>| lines.filter(|&line| !self.lines[line].is_taken());
         let rows: i64 = open(0..n).map(|row| row as i64).sum();

@@ -5,14 +5,17 @@
 //! it is shown that no completion has a queen there. Every change is recorded on a trail, and
 //! [`Position::backtrack_to`] undoes it.
 //!
-//! [`dual_bound`] says what a dual bound is, and how it eliminates squares.
+//! [`dual_bound`] says what a dual bound is, and how it eliminates squares; `sets.rs` keeps the listed
+//! sets of diagonals.
 
 mod dual_bound;
 mod line;
+mod sets;
 
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
+use super::diagonal_sets::{AssumedDiagonals, DiagonalSets};
 use super::knapsack::Tables;
 use super::refutation::Weighted;
 pub(super) use dual_bound::Displaced;
@@ -35,6 +38,9 @@ pub(crate) struct Position {
     /// By square, row by row: its lines.
     lines_of: Vec<LinesOf>,
     dual_bounds: Vec<DualBound>,
+    /// The sets of diagonals, if they are listed, and the cases that are assumed.
+    sets: Option<DiagonalSets>,
+    assumed: [AssumedDiagonals; 2],
     /// Lines that have one candidate left.
     units: Vec<usize>,
     trail: Vec<Change>,
@@ -93,6 +99,8 @@ impl Position {
             lines,
             lines_of,
             dual_bounds,
+            sets: None,
+            assumed: [AssumedDiagonals::NONE; 2],
             units,
             trail,
             refuted,

@@ -298,7 +298,7 @@ fn an_unknown_step_is_distinguished_from_a_false_one() {
         check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX)
     };
     assert!(check(&[0]).is_ok());
-    for unknown in [10, 99, 255] {
+    for unknown in [12, 99, 255] {
         assert_eq!(check(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
         // The unknown step is also reported after known steps, and where nothing is left to
         // refute.
@@ -307,6 +307,6 @@ fn an_unknown_step_is_distinguished_from_a_false_one() {
         assert_eq!(check(behind.as_bytes()), Err(ProofError::UnknownStep(unknown.into())));
     }
     // An error before the unknown step is reported as an error.
-    let damaged = check(&[3, 200, 1, 10]);
+    let damaged = check(&[3, 200, 1, 12]);
     assert!(matches!(damaged, Err(ProofError::Damaged(_) | ProofError::Refused(_))), "{damaged:?}");
 }

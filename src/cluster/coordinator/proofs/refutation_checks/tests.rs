@@ -20,7 +20,15 @@ const CLOSED: [&[usize]; 3] = [&[0, 2], &[0, 3, 1], &[0, 3, 5]];
 
 fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
     let (prefix, node_limit, attempt) = (prefix.to_vec(), 1, 0);
-    CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives: false }
+    CompletionQuery {
+        n,
+        prefix,
+        programmes,
+        node_limit,
+        attempt,
+        only_dives: false,
+        set_programmes: 0,
+    }
 }
 
 /// Returns the answer of a worker that refutes the prefix of the query.

@@ -7,7 +7,15 @@ use crate::solver::beautiful::Searcher;
 /// Returns a query with a search limit of a node.
 fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
     let prefix = prefix.to_vec();
-    CompletionQuery { n, prefix, programmes, node_limit: 1, attempt: 0, only_dives: false }
+    CompletionQuery {
+        n,
+        prefix,
+        programmes,
+        node_limit: 1,
+        attempt: 0,
+        only_dives: false,
+        set_programmes: 0,
+    }
 }
 
 #[test]

@@ -15,7 +15,15 @@ const NONE: [u64; 0] = [];
 fn query(prefix: &[usize]) -> TaskQuery {
     let prefix = prefix.to_vec();
     let (n, programmes, node_limit, attempt) = (8, 1, 1, 0);
-    let query = CompletionQuery { n, prefix, programmes, node_limit, attempt, only_dives: false };
+    let query = CompletionQuery {
+        n,
+        prefix,
+        programmes,
+        node_limit,
+        attempt,
+        only_dives: false,
+        set_programmes: 0,
+    };
     TaskQuery::Completion(query)
 }
 
