@@ -90,3 +90,21 @@ pub(super) fn of_width<W: Width>(set: W::Diagonals) -> Diagonals {
 pub(super) fn diagonals<W: Width>(set: Diagonals) -> W::Diagonals {
     set.iter().fold(W::Diagonals::EMPTY, |all, diagonal| all.or(W::Diagonals::one(diagonal)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_failures_fewer_boards_are_listed() {
+        let mut backoff = Backoff::default();
+        let mut skipped = || {
+            let skipped = (0..100).take_while(|_| !backoff.is_due()).count();
+            backoff.add(false);
+            skipped
+        };
+        assert_eq!([(); 7].map(|()| skipped()), [0, 1, 3, 7, 15, 15, 15]);
+        backoff.add(true);
+        assert!(backoff.is_due() && backoff.is_due());
+    }
+}

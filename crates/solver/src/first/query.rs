@@ -135,7 +135,8 @@ pub(super) struct LocalSolver<W: Width> {
     /// The nodes of the last long search on a board of odd size if that refuted the board, or 0;
     /// also 0 after a dive with a completion.
     nodes_of_refutation: u64,
-    /// For the listing of sets of diagonals.
+    /// True to search through sets of diagonals.
+    pub(super) uses_sets: bool,
     listing: Backoff,
     /// True for the queries of this process: the work for checking an answer is not limited, so
     /// refuted positions are kept for later queries about the same prefix and longer ones, and
@@ -210,7 +211,8 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
                 return outcome;
             }
             lock(&self.lp_states).add(Arc::new(search.relaxations.clone()));
-            return search.search_by_sets(&board, set_search_lps);
+            let lps = if self.uses_sets { set_search_lps } else { 0 };
+            return search.search_by_sets(&board, lps);
         }
         // A prefix that is easily refuted does not need elimination.
         if attempt == 0 {
@@ -258,6 +260,7 @@ impl<W: Width> LocalSolver<W> {
             weights: Weights::new(n),
             refuted_positions: RefutedPositions::default(),
             nodes_of_refutation: 0,
+            uses_sets: n > params::LARGEST_WITHOUT_SETS,
             listing: Backoff::default(),
             is_local: true,
             proofs: Arc::default(),
@@ -269,11 +272,12 @@ impl<W: Width> LocalSolver<W> {
     /// Returns a solver for the same board that shares the proofs, the sets and the LP states of
     /// this one.
     fn sharing(&self) -> Self {
-        let is_local = self.is_local;
+        let (is_local, uses_sets) = (self.is_local, self.uses_sets);
         let proofs = Arc::clone(&self.proofs);
         let (set_pool, lp_states) = (Arc::clone(&self.set_pool), Arc::clone(&self.lp_states));
         Self {
             is_local,
+            uses_sets,
             proofs,
             set_pool,
             lp_states,

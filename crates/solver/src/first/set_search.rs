@@ -180,3 +180,54 @@ fn most_even(sets: &DiagonalSets, direction: usize) -> usize {
     let divided = |diagonal: usize| with[diagonal].min(sets.len(direction) - with[diagonal]);
     (0..with.len()).max_by_key(|&diagonal| divided(diagonal)).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+    use nqueens_proof::first::check_refutation;
+
+    use super::super::concurrent_queries::PrefixQuery;
+    use super::super::control::{Control, Task};
+    use super::super::query::{LocalSolver, QuerySolver as _};
+    use super::super::tests::{completions, leftmost_prefix};
+    use super::super::width::Width64x64;
+    use super::*;
+
+    #[test]
+    fn searches_through_sets_of_diagonals_agree_with_backtracking() {
+        let mut random = Rng::with_seed(30);
+        let control = Control::default();
+        let (mut given_up, mut refuted, mut completed) = (0, 0, 0);
+        for n in 10..=16 {
+            let mut solver = LocalSolver::<Width64x64>::new(n, &[], &[]);
+            solver.uses_sets = true;
+            for _ in 0..60 {
+                let queens = random.usize(n / 5..=n / 2);
+                let prefix = leftmost_prefix(n, queens, 3, &mut random);
+                let completions = completions(n, &prefix);
+                let before = control.lps_solved();
+                let set_search_lps = random.choice([1, 3, u64::MAX]).unwrap_or(0);
+                // Without other LPs, nothing else decides an open board.
+                let query = PrefixQuery { set_search_lps, ..PrefixQuery::new(&prefix, 0, 0) };
+                let outcome = solver.solve(&query, Task::alone(&control));
+                let is_searched = control.lps_solved() > before;
+                match outcome {
+                    QueryOutcome::Refuted(refutation) => {
+                        assert!(completions.is_empty(), "{prefix:?} of {n}");
+                        let checked = check_refutation(n, &prefix, &refutation, u64::MAX);
+                        assert!(checked.is_ok(), "{prefix:?} of {n}");
+                        refuted += usize::from(is_searched);
+                    }
+                    QueryOutcome::Completed(columns) => {
+                        assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
+                        completed += usize::from(is_searched);
+                    }
+                    QueryOutcome::GivenUp => given_up += 1,
+                    QueryOutcome::Stopped => panic!("nothing stops it"),
+                }
+            }
+        }
+        let numbers = [given_up, refuted, completed];
+        assert!(numbers.iter().all(|&number| number > 20), "{numbers:?}");
+    }
+}

@@ -26,7 +26,7 @@ use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Returns every completion of a prefix, row by row.
-fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
     let mut found = vec![prefix.to_vec()];
     for _ in prefix.len()..n {
         let longer = |above: &Vec<usize>| {
@@ -303,7 +303,12 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
 
 /// Returns at most so many queens, each in one of the `choices` leftmost free columns: like those of
 /// first solutions, they make boards tight.
-fn leftmost_prefix(n: usize, queens: usize, choices: usize, random: &mut Rng) -> Vec<usize> {
+pub(super) fn leftmost_prefix(
+    n: usize,
+    queens: usize,
+    choices: usize,
+    random: &mut Rng,
+) -> Vec<usize> {
     let mut prefix = Vec::new();
     for _ in 0..queens {
         let free: Vec<usize> =
@@ -326,11 +331,9 @@ fn solvers_that_share_linear_programs_agree_with_backtracking() {
             let prefix = leftmost_prefix(n, queens, 3, &mut random);
             let completions = completions(n, &prefix);
             let solver = &mut solvers[random.usize(..2)];
-            // Without LPs and listed sets of diagonals, most queries are given up, and their states
-            // are kept.
+            // Without LPs, most queries are given up, and their states are kept.
             let lp_limit = random.choice([0, 1, u64::MAX]).unwrap_or(0);
-            let query = PrefixQuery::new(&prefix, lp_limit, random.u64(..2));
-            match solver.solve(&query, Task::alone(&control)) {
+            match solver.solve(&PrefixQuery::new(&prefix, lp_limit, 0), Task::alone(&control)) {
                 QueryOutcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     let checked = check_refutation(n, &prefix, &refutation, u64::MAX);

@@ -101,7 +101,8 @@ fn random_board(random: &mut fastrand::Rng) -> OpenBoard {
             if lines_of.len() < most {
                 lines_of.insert(match (rows.is_empty(), random.bool()) {
                     (false, true) => {
-                        let at = |of: &[usize], random: &mut fastrand::Rng| of[random.usize(..count)];
+                        let at =
+                            |of: &[usize], random: &mut fastrand::Rng| of[random.usize(..count)];
                         lines(at(&rows, random), at(&columns, random))[random.usize(..2)]
                     }
                     _ => random.usize(..2 * n - 1),
@@ -215,8 +216,9 @@ fn the_possible_sets_equal_those_that_the_definition_leaves() {
             assert_eq!(current.is_empty(), expected[0].is_empty(), "case {case}");
             let some_left = !expected[0].is_empty();
             fewer += u32::from(some_left && expected != before);
-            only_partners +=
-                u32::from(some_left && [0, 1].iter().any(|&of| left[of].len() > expected[of].len()));
+            only_partners += u32::from(
+                some_left && [0, 1].iter().any(|&of| left[of].len() > expected[of].len()),
+            );
         }
     }
     assert!(
