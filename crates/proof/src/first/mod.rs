@@ -5,10 +5,10 @@
 //! queens and one there has no completion. Without columns, the empty board has no completion.
 //!
 //! **The format.** Numbers are encoded as in [`super::bytes`]. The first one is the work limit that
-//! the certificate states: 1 for each queen, 500 for each dual bound. (The checker's own limit is
-//! that of its [`Meter`].) Then comes 1 and the n 0-based columns, or 0 if there is no solution.
-//! The refutations follow: for each row from the top and each smaller free column from the left,
-//! one tree; without a solution, one tree for the empty board. A tree is one of
+//! the certificate states: 1 for each queen, 500 for each dual bound, list of sets and case. (The
+//! checker's own limit is that of its [`Meter`].) Then comes 1 and the n 0-based columns, or 0 if
+//! there is no solution. The refutations follow: for each row from the top and each smaller free
+//! column from the left, one tree; without a solution, one tree for the empty board. A tree is one of
 //!
 //! | byte | followed by | meaning |
 //! |---|---|---|
@@ -78,7 +78,7 @@ const TOO_LONG: ProofError = ProofError::Damaged("bytes follow the end of the pr
 
 /// Creates a certificate for `solution` (the 0-based column of each row; `None` if there is none),
 /// with its refutations in order. It is checked before it is returned, without a limit, and states
-/// the work of that check: 1 for each placed queen, 500 for each dual bound.
+/// the work of that check: 1 for each placed queen, 500 for each dual bound, list of sets and case.
 ///
 /// # Errors
 /// Returns an error if the certificate would not be accepted.
@@ -164,7 +164,7 @@ pub fn check_with_threads(
 
 /// Checks one refutation: the queens in the first rows of the board of size `n`, from 1 to
 /// [`LARGEST`], on the 0-based columns `prefix`, have no completion. Returns the work as stated in
-/// certificates: 1 for each placed queen, 500 for each dual bound.
+/// certificates: 1 for each placed queen, 500 for each dual bound, list of sets and case.
 ///
 /// # Errors
 /// Returns an error if the queens are not on the board, or if the refutation refutes nothing or
