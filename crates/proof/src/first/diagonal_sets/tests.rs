@@ -222,7 +222,7 @@ fn the_possible_sets_equal_those_that_the_definition_leaves() {
         }
     }
     assert!(
-        fewer > 500 && only_partners > 200,
+        fewer > 200 && only_partners > 100,
         "{fewer} with fewer sets, {only_partners} with sets without a partner"
     );
 }

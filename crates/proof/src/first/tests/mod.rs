@@ -1,6 +1,7 @@
 //! Tests of refutations and of certificates of first solutions, against the plain definition.
 
 mod certificates;
+mod listed_sets;
 mod refutations;
 
 use super::*;
@@ -65,7 +66,7 @@ fn weights(n: usize, random: &mut fastrand::Rng) -> Vec<u32> {
 
 /// Returns a random tree, over any squares and lines.
 fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
-    match random.u8(0..if depth == 0 { 1 } else { 7 }) {
+    match random.u8(0..if depth == 0 { 1 } else { 9 }) {
         0 if random.bool() => in_blocks(random.u8(6..=7), &blocks(n, random)),
         0 if random.bool() => Refutation::search_by_weight(&blocks(n, random), &weights(n, random)),
         0 if random.bool() => {
@@ -77,6 +78,11 @@ fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
             let squares: Vec<usize> =
                 (0..random.usize(0..=2 * n)).map(|_| random.usize(0..n * n)).collect();
             Refutation::elimination(&multipliers(n, random), &squares, &then)
+        }
+        7 => Refutation::listed_sets(&tree(n, depth - 1, random)),
+        8 => {
+            let [unused, used] = [(); 2].map(|()| tree(n, depth - 1, random));
+            Refutation::cases(n, any_diagonal(n, random), &unused, &used)
         }
         kind @ 1..=3 => {
             let then = tree(n, depth - 1, random);
@@ -98,6 +104,12 @@ fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
             Refutation::branch(n, line, &children)
         }
     }
+}
+
+/// Returns a random diagonal or antidiagonal.
+fn any_diagonal(n: usize, random: &mut fastrand::Rng) -> Line {
+    let diagonal = random.usize(0..2 * n - 1);
+    if random.bool() { Line::Diagonal(diagonal) } else { Line::Antidiagonal(diagonal) }
 }
 
 /// The kinds of exhaustive search without parameters.

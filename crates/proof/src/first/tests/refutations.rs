@@ -273,6 +273,11 @@ fn deep_trees_are_refused_without_a_stack_overflow() {
     // The first prefix leaves many candidates, the second has no completion, and the third
     // is that of a solution.
     let trees = [
+        deep(&|then| Refutation::cases(8, Line::Diagonal(3), &search(), then)),
+        Refutation::listed_sets(&deep(&|then| {
+            Refutation::cases(8, Line::Diagonal(3), then, &search())
+        })),
+        deep(&Refutation::listed_sets),
         deep(&|then| Refutation::branch(8, Line::Row(7), &[(56, then.clone())])),
         deep(&|then| Refutation::dual_bound(&nothing, true, then)),
         deep(&|then| Refutation::elimination(&nothing, &[], then)),
