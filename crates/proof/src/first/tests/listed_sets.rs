@@ -135,20 +135,6 @@ fn sets_are_listed_only_for_the_tree_below() {
 }
 
 #[test]
-fn a_diagonal_that_is_taken_already_leaves_the_sets_to_the_first_case() {
-    // The diagonal of the first queen was taken before the sets were listed. The position has
-    // completions, so the tree of the other case is the first that is refused.
-    let (n, prefix) = (8, [0, 4]);
-    let [nothing, search] = [Refutation::from_bytes(vec![3, 7, 0]), Refutation::search()];
-    let why = |unused: &Refutation, used: &Refutation| {
-        let tree = Refutation::cases(n, Line::Diagonal(7), unused, used);
-        check_refutation(n, &prefix, &Refutation::listed_sets(&tree), u64::MAX).err()
-    };
-    let refused = |why: &str| Some(ProofError::Refused(format!("after 1 5: {why}")));
-    assert_eq!(why(&search, &nothing), refused("there is a completion"));
-}
-
-#[test]
 fn skipped_lists_and_cases_are_read_to_their_end() {
     // The third row has no free square.
     let (n, prefix) = (4, [0, 2]);
