@@ -35,7 +35,8 @@ pub struct CompletionQuery {
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion.
     pub only_dives: bool,
-    /// The maximum number of LPs to solve for a search through listed sets of diagonals.
+    /// The maximum number of boards whose LPs are solved in a search through listed sets of
+    /// diagonals.
     pub set_programmes: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use super::LARGEST;
 use super::observer::Observer;
-use super::position::{Displaced, Position, TrailMark};
+use super::position::{Displaced, Kept, Position, TrailMark};
 use super::refutation::{Node, Order, read, skip_tree};
 use super::refuted_positions::RefutedPositions;
 use crate::bytes::Reader;
@@ -11,14 +11,15 @@ use crate::{Meter, ProofError};
 /// The largest depth of a tree.
 pub(super) const DEEPEST: usize = 1000;
 
-/// The largest number of nested branchings. It is sufficient, since a useful branching places a
-/// queen, and it is small enough for the stack of any thread.
+/// The largest number of nested branchings and case distinctions. It is sufficient, since a useful one
+/// places a queen or excludes a set, and it is small enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
 pub(super) const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
 
 /// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual
-/// bound, each list of sets and each case. Certificates state a limit of it; the meter counts the actual operations.
+/// bound, each list of sets and each case. Certificates state a limit of it; the meter counts the
+/// actual operations.
 struct Work<'m, 'a> {
     done: u64,
     limit: u64,
@@ -58,7 +59,7 @@ pub(super) struct Checker<'r, 'm, 'a, O> {
     n: usize,
     reader: Reader<'r>,
     work: Work<'m, 'a>,
-    /// The number of nested branchings at this node of the tree.
+    /// The number of nested branchings and case distinctions at this node of the tree.
     branches: usize,
     observer: &'m mut O,
 }
@@ -216,7 +217,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         self.observer.dual_bound(position, y, knapsack)?;
         let mark = position.mark();
         let displaced = position.add_dual_bound(y, knapsack);
-        let refuted = position.propagate() || position.keep_to_sets();
+        let refuted = position.propagate() || self.keep_to_sets(position)?;
         self.meter(position)?;
         Ok((Entered { mark, added: Added::DualBound(displaced) }, refuted))
     }
@@ -238,12 +239,26 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         if listed.is_err() {
             return Err(ProofError::Refused("it lists too many sets of diagonals".into()));
         }
-        let refuted = position.keep_to_sets();
-        self.meter(position)?;
+        let refuted = self.keep_to_sets(position)?;
         Ok((Entered { mark, added: Added::Sets }, refuted))
     }
 
-    /// Distinguishes the cases that no queen stands on a diagonal and that one does.
+    /// Removes squares whose diagonals are in no possible set, and propagates, until nothing changes.
+    /// Returns whether the position is refuted.
+    fn keep_to_sets(&mut self, position: &mut Position) -> Result<bool, ProofError> {
+        loop {
+            let kept = position.keep_to_sets();
+            self.meter(position)?;
+            match kept {
+                Kept::Refuted => return Ok(true),
+                Kept::Changed => {}
+                Kept::Unchanged => return Ok(false),
+            }
+        }
+    }
+
+    /// Distinguishes the cases that a completion uses a listed set without a diagonal and that it
+    /// uses one with it.
     fn distinguish(
         &mut self,
         position: &mut Position,
@@ -258,8 +273,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                 ));
             };
             self.work.add(Work::DUAL_BOUND)?;
-            let refuted = position.keep_to_sets();
-            self.meter(position)?;
+            let refuted = self.keep_to_sets(position)?;
             self.refute(position, refuted, depth + 1)?;
             position.restore_assumed(&before);
             position.backtrack_to(&mark);
@@ -290,7 +304,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         let mut blocks = Vec::new();
         if let Order::Weighted(lines) = order {
             position.set_weights(lines);
-            // In a case, a refuted position may have a completion of the other case.
+            // In one case, a position may be refuted that has a completion in the other.
             if lines.remembers && !O::SEES_ALL_QUEENS && !position.has_sets() {
                 blocks.clone_from(&lines.blocks);
             }

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use super::knapsack::{Heaviest, Item, KnapsackOutcome, Tables, heaviest};
 
 /// The largest number of sets that are listed for a direction.
-pub const MOST_SETS: usize = 1 << 14;
+const MOST_SETS: usize = 1 << 14;
 
 /// The largest number of table entries and search nodes with which a checker lists the sets of a
 /// direction.
@@ -22,7 +22,8 @@ pub(super) const MOST_ENTRIES: usize = 1 << 20;
 /// Places are multiplied by this when the middle of sets is determined.
 const SCALE: i64 = 16;
 
-/// A set of diagonals of one direction, by number: c - r + n - 1, or r + c.
+/// A set of diagonals of one direction, by number: c - r + n - 1, or r + c. The numbers are below
+/// 256; methods with larger ones panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Diagonals(pub [u128; 2]);
 
@@ -131,7 +132,7 @@ pub struct DiagonalSets {
     open: [Diagonals; 2],
 }
 
-/// There are more than [`MOST_SETS`] sets, or too many to list.
+/// There are too many sets to list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManySets;
 
@@ -141,8 +142,11 @@ impl DiagonalSets {
     ///
     /// # Errors
     /// Returns an error if that is not enough, or if there are too many sets of a direction: more
-    /// than [`MOST_SETS`] have the right number and sum, and squares that sum to at most those of
-    /// both directions without the least that are possible for the other one.
+    /// than 2^14 have the right number and sum, and squares that sum to at most those of both
+    /// directions without the least that are possible for the other one.
+    ///
+    /// # Panics
+    /// If the board is larger than 128.
     pub fn list(board: &OpenBoard, most_entries: usize) -> (Result<Self, TooManySets>, usize) {
         let (rows, columns) = (&board.rows, &board.columns);
         let sum = |lines: &[usize]| lines.iter().map(|&line| line as i64).sum::<i64>();

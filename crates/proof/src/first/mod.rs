@@ -23,7 +23,7 @@
 //! | 8 | by row and column how often it ran out of candidates, then as for 7 | like 7, starting from these counts |
 //! | 9 | as for 8 | like 8, remembering refuted positions (see `refuted_positions.rs`) |
 //! | 10 | a tree | the sets of diagonals are listed (see `diagonal_sets.rs`) for the tree |
-//! | 11 | line, two trees | a case distinction: no queen stands on a diagonal, or one does |
+//! | 11 | line, two trees | a case distinction: the listed sets without a diagonal, and those with it |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the
 //! antidiagonals r + c from 4n - 1; the square of row r and column c is r n + c. Multipliers are
@@ -55,9 +55,7 @@ mod refuted_positions;
 mod tests;
 
 pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
-pub use diagonal_sets::{
-    AssumedDiagonals, DiagonalSets, Diagonals, MOST_SETS, OpenBoard, TooManySets,
-};
+pub use diagonal_sets::{AssumedDiagonals, DiagonalSets, Diagonals, OpenBoard, TooManySets};
 pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;

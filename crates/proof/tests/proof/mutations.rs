@@ -58,7 +58,7 @@ fn collect(folder: &Path, found: &mut Vec<Certificate>) {
 }
 
 /// Refutations with every kind of step, which refute any prefix that has no completion.
-const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 6] = [
+const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 8] = [
     |_, _| first::Refutation::search(),
     |n, random| {
         let blocks = [vec![random.usize(0..n)], vec![random.usize(0..n), random.usize(0..n)]];
@@ -85,7 +85,26 @@ const STEPS: [fn(usize, &mut Rng) -> first::Refutation; 6] = [
         let branch = first::Refutation::branch(n, first::Line::Row(last), &all);
         first::Refutation::elimination(&multipliers(n, random), &[], &branch)
     },
+    |_, _| first::Refutation::listed_sets(&first::Refutation::search()),
+    |n, random| {
+        let search = first::Refutation::search();
+        let bound = first::Refutation::dual_bound(&multipliers(n, random), true, &search);
+        let block: Vec<usize> = (0..n).filter(|_| random.bool()).collect();
+        let memory = first::Refutation::search_with_memory(&[block], &vec![0; 2 * n]);
+        let inner = first::Refutation::cases(n, any_diagonal(n, random), &bound, &memory);
+        let cases = first::Refutation::cases(n, any_diagonal(n, random), &inner, &search);
+        first::Refutation::listed_sets(&cases)
+    },
 ];
+
+/// Returns a random diagonal or antidiagonal.
+fn any_diagonal(n: usize, random: &mut Rng) -> first::Line {
+    let diagonal = random.usize(0..2 * n - 1);
+    match random.bool() {
+        true => first::Line::Diagonal(diagonal),
+        false => first::Line::Antidiagonal(diagonal),
+    }
+}
 
 /// Returns certificates of first solutions of small boards, with every kind of step.
 fn small() -> Vec<Certificate> {
@@ -381,13 +400,21 @@ fn forged(solutions: &[Vec<Vec<usize>>], random: &mut Rng) -> Vec<u8> {
 
 /// Returns a tree of any steps, which may refute nothing.
 fn forged_refutation(n: usize, depth: usize, random: &mut Rng) -> first::Refutation {
-    let kind = random.u8(0..if depth == 0 { 2 } else { 6 });
+    let kind = random.u8(0..if depth == 0 { 2 } else { 8 });
     if kind < 2 {
         return STEPS[random.usize(0..STEPS.len())](n, random);
     }
     let then = forged_refutation(n, depth - 1, random);
     match kind {
         2 => first::Refutation::dual_bound(&multipliers(n, random), random.bool(), &then),
+        6 => first::Refutation::listed_sets(&then),
+        7 => {
+            let line = match random.usize(0..5) {
+                0 => first::Line::Column(random.usize(0..n)),
+                _ => any_diagonal(n, random),
+            };
+            first::Refutation::cases(n, line, &then, &then)
+        }
         3 => {
             let squares: Vec<usize> =
                 (0..random.usize(0..2 * n)).map(|_| random.usize(0..n * n)).collect();

@@ -28,14 +28,14 @@ pub struct PrefixQuery<'a> {
     pub attempt: u64,
     /// True to give up after the dives, which can only find a completion.
     pub only_dives: bool,
-    /// Maximum number of further LPs solved for a search through the sets of diagonals that a
-    /// completion can use, if these are few.
+    /// Maximum number of boards whose relaxations are solved in a search through the sets of
+    /// diagonals that a completion can use, if these are few.
     pub set_search_lps: u64,
 }
 
 impl<'a> PrefixQuery<'a> {
     /// Creates a query that is limited only by its LP limit. Only the first attempt has a search
-    /// through sets of diagonals: another one would be the same.
+    /// through sets of diagonals, which has no random order.
     pub const fn new(prefix: &'a [usize], lp_limit: u64, attempt: u64) -> Self {
         let lps = lp_limit.saturating_mul(params::SET_SEARCH_LPS_PER_LP);
         let set_search_lps = match attempt {

@@ -61,13 +61,11 @@ pub(super) const SMALLEST_COMPONENT_ROWS: usize = 5;
 /// Number of failures after which the weights are halved, so that old failures count little.
 pub(super) const FAILURES_PER_HALVING: u32 = 20_000;
 
-// For `query.rs`:
+// For `listed_sets.rs`, `set_search.rs` and their queries:
 
 /// Largest board size for which no sets of diagonals are listed, since proofs with them cannot be
 /// translated for VeriPB yet. With them, n = 58 takes 3.0 instead of 9.2 s.
 pub(super) const LARGEST_WITHOUT_SETS: usize = 64;
-
-// For `listed_sets.rs` and `set_search.rs`:
 
 /// Table entries and search nodes for listing the sets of a direction.
 pub(super) const LISTING_ENTRIES: usize = 1 << 17;
@@ -78,7 +76,8 @@ pub(super) const MOST_SKIPPED: u32 = 15;
 /// Maximum number of pairs of sets.
 pub(super) const MOST_PAIRS: usize = 1000;
 
-/// LP limit of a search through sets of diagonals, per LP of the query's limit, and the largest one.
+/// Maximum number of boards whose relaxations are solved in a search through sets of diagonals: per
+/// LP of the query's limit, and in all.
 pub(super) const SET_SEARCH_LPS_PER_LP: u64 = 300;
 pub(super) const MOST_SET_SEARCH_LPS: u64 = 5000;
 

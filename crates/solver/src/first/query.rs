@@ -149,7 +149,9 @@ pub(super) struct LocalSolver<W: Width> {
 
 impl<W: Width> QuerySolver for LocalSolver<W> {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
-        let PrefixQuery { prefix, lp_limit, attempt, only_dives, set_search_lps, .. } = *query;
+        let PrefixQuery { prefix, lp_limit, attempt, only_dives, .. } = *query;
+        let uses_sets = self.uses_sets && !only_dives;
+        let set_search_lps = if uses_sets { query.set_search_lps } else { 0 };
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
             State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
@@ -211,8 +213,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
                 return outcome;
             }
             lock(&self.lp_states).add(Arc::new(search.relaxations.clone()));
-            let lps = if self.uses_sets { set_search_lps } else { 0 };
-            return search.search_by_sets(&board, lps);
+            return search.search_by_sets(&board, set_search_lps);
         }
         // A prefix that is easily refuted does not need elimination.
         if attempt == 0 {
@@ -222,6 +223,10 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
                 other => return other,
             }
             search.left = all;
+        }
+        match search.search_by_sets(&board, set_search_lps) {
+            QueryOutcome::GivenUp => {}
+            other => return other,
         }
         let (state, eliminated) = search.eliminate(
             &mut board,

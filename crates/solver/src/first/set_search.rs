@@ -33,7 +33,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         let listed = list(board);
         self.listing.add(listed.is_some());
         let Some(sets) = listed else { return QueryOutcome::GivenUp };
-        // Multipliers that refute a case are of no use for whole boards.
+        // Multipliers that refute a case prove nothing about the whole board.
         let proofs = Mutex::new(Proofs::default());
         let mut relaxations = Relaxations::new(&[], board, &Arc::default());
         let mut search = CompletionSearch {

@@ -21,6 +21,7 @@ use super::refutation::Weighted;
 pub(super) use dual_bound::Displaced;
 use dual_bound::{DualBound, Slack, direction};
 use line::Line;
+pub(super) use sets::Kept;
 
 /// The numbers of a square's row, column, diagonal and antidiagonal.
 type LinesOf = [u16; 4];

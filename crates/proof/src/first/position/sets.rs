@@ -10,6 +10,15 @@ use super::{Line, Position, direction};
 const FILTER: usize = 40;
 const WEIGH: usize = 400;
 
+/// The result of keeping to the possible sets.
+pub(in super::super) enum Kept {
+    /// The position is refuted.
+    Refuted,
+    /// Squares were removed or queens placed, so other sets may be possible now.
+    Changed,
+    Unchanged,
+}
+
 /// Cases that were assumed before another one.
 pub(in super::super) struct Assumed([AssumedDiagonals; 2]);
 
@@ -37,8 +46,8 @@ impl Position {
         self.sets = None;
     }
 
-    /// Assumes that a queen stands on a diagonal or, unless `used` is set, that none does. Returns
-    /// the cases that were assumed before, or `None` if no sets are listed or the line is none.
+    /// Assumes that a completion uses a listed set with a diagonal or, unless `used` is set, without
+    /// it. Returns the cases that were assumed before, or `None` if no sets are listed or the line is none.
     pub(in super::super) fn assume(&mut self, line: usize, used: bool) -> Option<Assumed> {
         let n = self.n;
         if self.sets.is_none() || !(2 * n..self.lines.len()).contains(&line) {
@@ -55,31 +64,26 @@ impl Position {
         self.assumed = assumed.0;
     }
 
-    /// Removes squares whose diagonals are in no set that is still possible, and propagates, until
-    /// nothing changes. Returns whether the position is refuted.
-    pub(in super::super) fn keep_to_sets(&mut self) -> bool {
+    /// Removes squares whose diagonals are in no possible set, and propagates.
+    pub(in super::super) fn keep_to_sets(&mut self) -> Kept {
         let n = self.n;
-        loop {
-            let Some(sets) = self.current_sets() else { return false };
-            if sets.is_empty() {
-                return true;
-            }
-            let union = [0, 1].map(|direction| sets.union(direction));
-            let is_outside = |&square: &usize| {
-                let [_, _, diagonal, antidiagonal] = self.lines_of[square].map(usize::from);
-                !union[0].contains(diagonal - 2 * n)
-                    || !union[1].contains(antidiagonal - (4 * n - 1))
-            };
-            self.spend(n * n);
-            let outside: Vec<usize> = self.candidates().filter(is_outside).collect();
-            let before = self.trail.len();
-            outside.into_iter().for_each(|square| self.eliminate(square));
-            if self.propagate() {
-                return true;
-            }
-            if self.trail.len() == before {
-                return false;
-            }
+        let Some(sets) = self.current_sets() else { return Kept::Unchanged };
+        if sets.is_empty() {
+            return Kept::Refuted;
+        }
+        let union = [0, 1].map(|direction| sets.union(direction));
+        let is_outside = |&square: &usize| {
+            let [_, _, diagonal, antidiagonal] = self.lines_of[square].map(usize::from);
+            !union[0].contains(diagonal - 2 * n) || !union[1].contains(antidiagonal - (4 * n - 1))
+        };
+        self.spend(n * n);
+        let outside: Vec<usize> = self.candidates().filter(is_outside).collect();
+        let before = self.trail.len();
+        outside.into_iter().for_each(|square| self.eliminate(square));
+        match (self.propagate(), self.trail.len() == before) {
+            (true, _) => Kept::Refuted,
+            (false, true) => Kept::Unchanged,
+            (false, false) => Kept::Changed,
         }
     }
 

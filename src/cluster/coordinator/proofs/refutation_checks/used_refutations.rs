@@ -222,12 +222,17 @@ pub(super) fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64
     /// that were eliminated above it, which cost the solver no linear relaxation; but it has to
     /// name each cell.
     const SQUARE: u64 = 501;
-    /// For each linear relaxation of a search through sets of diagonals: a few cases and dual bounds,
-    /// and a limited search.
-    const EACH_OF_SETS: u64 = 20_000;
+    /// For each board in a search through sets of diagonals: two dual bounds and a limited search.
+    const EACH_BOARD: u64 = 25_000;
+    /// For the cases of such a search.
+    const CASES: u64 = 2_000_000;
+    let of_sets = match query.set_programmes {
+        0 => 0,
+        boards => EACH_BOARD.saturating_mul(boards).saturating_add(CASES),
+    };
     let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
     EACH.saturating_mul(query.programmes.saturating_add(1))
         .saturating_add(NODE.saturating_mul(query.node_limit))
-        .saturating_add(EACH_OF_SETS.saturating_mul(query.set_programmes))
+        .saturating_add(of_sets)
         .saturating_add(SQUARE * squares)
 }
