@@ -379,8 +379,8 @@ fn a_certificate_of_unbounded_work_is_neither_accepted_nor_refused() {
 fn an_unknown_step_is_unreadable_and_not_refused() {
     let scratch = Scratch::new("newer");
     let path = scratch.path("newer.proof");
-    fs::write(&path, proof::seal(Kind::First, 8, &[9, 0, 10])).expect("a file");
-    assert_refused(&path, 7, "kind 10");
+    fs::write(&path, proof::seal(Kind::First, 8, &[9, 0, 12])).expect("a file");
+    assert_refused(&path, 7, "kind 12");
     fs::write(&path, proof::seal(Kind::Beautiful, 3, &[0, 0, 0, 77])).expect("a file");
     assert_refused(&path, 7, "kind 77");
 }

@@ -127,8 +127,8 @@ fn correct_refutations_are_accepted_and_wrong_ones_refused() {
     assert!(matches!(verdict(&[0], search), AnswerVerdict::Wrong(_)));
     assert!(matches!(verdict(CLOSED[0], vec![0, 0]), AnswerVerdict::Wrong(_)));
     // An unknown step is not a wrong answer.
-    let newer = verdict(CLOSED[0], vec![10, 9]);
-    assert!(matches!(newer, AnswerVerdict::Unknown(why) if why.contains("kind 10")));
+    let newer = verdict(CLOSED[0], vec![12, 9]);
+    assert!(matches!(newer, AnswerVerdict::Unknown(why) if why.contains("kind 12")));
     // A refutation that only demands a search must not keep the checker busy for ever.
     let wide = Bench::verdict(&query(100, &[0], 0), Refutation::search());
     assert_eq!(wide, AnswerVerdict::Useless);
