@@ -190,7 +190,7 @@ fn translate(
     let size = veripb::write_files(certificate, proved, out, args.veripb_limit);
     let ProofSize { lines, bytes } = size.map_err(|error| {
         let exit = match error {
-            TranslationError::LineLimit(_) | TranslationError::ListedSets => Exit::Unproven,
+            TranslationError::LineLimit(_) => Exit::Unproven,
             TranslationError::Certificate(_) => Exit::CheckFailed,
             TranslationError::Io(_) => Exit::File,
         };

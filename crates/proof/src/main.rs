@@ -126,9 +126,7 @@ fn prove(
         let (out, most_lines) = (Path::new(out), translation.most_lines);
         veripb::write_files(&certificate, &proved, out, most_lines).map_err(|error| {
             let code = match &error {
-                TranslationError::LineLimit(_) | TranslationError::ListedSets => {
-                    ErrorClass::Unfinished.exit_code()
-                }
+                TranslationError::LineLimit(_) => ErrorClass::Unfinished.exit_code(),
                 TranslationError::Certificate(error) => error.class().exit_code(),
                 TranslationError::Io(_) => UNREADABLE,
             };

@@ -1,6 +1,7 @@
 //! The checker of refutations: it traverses a tree and repeats every step on one position.
 
 use super::LARGEST;
+use super::diagonal_sets::DiagonalSets;
 use super::observer::Observer;
 use super::position::{Displaced, Kept, Position, TrailMark};
 use super::refutation::{Node, Order, read, skip_tree};
@@ -98,6 +99,11 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
     /// Reads the next tree and checks that it refutes the board with these queens on its first
     /// rows.
     pub(super) fn refute_prefix(&mut self, prefix: &[usize]) -> Result<(), ProofError> {
+        if O::FORESEES_LISTS && self.next_tree_lists_sets()? {
+            let mut lists = Vec::new();
+            self.foresee(&mut lists).refute_prefix(prefix)?;
+            self.observer.foresee_lists(lists)?;
+        }
         let mut position = Position::new(self.n, prefix);
         self.meter(&position)?;
         let refuted = position.propagate();
@@ -111,6 +117,24 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             other => other,
         });
         checked.and_then(|()| self.observer.end_prefix(prefix, refuted))
+    }
+
+    /// Returns whether the next tree lists sets of diagonals.
+    fn next_tree_lists_sets(&mut self) -> Result<bool, ProofError> {
+        let mut lists_sets = false;
+        skip_tree(&mut self.reader.clone(), self.n, 0, |node, operations| {
+            lists_sets |= matches!(node, Node::ListedSets);
+            self.work.meter.add(operations)
+        })?;
+        Ok(lists_sets)
+    }
+
+    /// Returns a checker of the next trees that keeps their lists, without progress of this one.
+    fn foresee<'c>(
+        &'c mut self,
+        lists: &'c mut Vec<DiagonalSets>,
+    ) -> Checker<'r, 'c, 'a, Vec<DiagonalSets>> {
+        Checker::new(self.n, self.reader.clone(), u64::MAX, self.work.meter, lists)
     }
 
     /// Reads the next tree and checks that it refutes `position`, which is restored afterwards. If
@@ -136,7 +160,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                 Node::Branch { children, .. } if refuted => {
                     for _ in 0..children {
                         self.reader.size(usize::MAX)?;
-                        let add = |operations| self.work.meter.add(operations);
+                        let add = |_: &_, operations| self.work.meter.add(operations);
                         skip_tree(&mut self.reader, self.n, depth + 1, add)?;
                     }
                     break;
@@ -152,7 +176,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                 }
                 Node::Cases { .. } if refuted => {
                     for _ in 0..2 {
-                        let add = |operations| self.work.meter.add(operations);
+                        let add = |_: &_, operations| self.work.meter.add(operations);
                         skip_tree(&mut self.reader, self.n, depth + 1, add)?;
                     }
                     break;
@@ -190,7 +214,10 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             match added {
                 Added::Nothing => {}
                 Added::DualBound(displaced) => position.remove_dual_bound(displaced),
-                Added::Sets => position.remove_sets(),
+                Added::Sets => {
+                    position.remove_sets();
+                    self.observer.end_list();
+                }
             }
             position.backtrack_to(&mark);
         }
@@ -232,7 +259,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             return Err(ProofError::Refused("it lists the sets of diagonals twice".into()));
         }
         self.work.add(Work::DUAL_BOUND)?;
-        self.observer.listed_sets()?;
+        self.observer.begin_list(position)?;
         let mark = position.mark();
         let listed = position.list_sets();
         self.meter(position)?;
@@ -274,7 +301,9 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             };
             self.work.add(Work::DUAL_BOUND)?;
             let refuted = self.keep_to_sets(position)?;
+            self.observer.begin_case(line, used, refuted)?;
             self.refute(position, refuted, depth + 1)?;
+            self.observer.end_case(line, used, refuted)?;
             position.restore_assumed(&before);
             position.backtrack_to(&mark);
         }

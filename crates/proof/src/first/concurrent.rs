@@ -38,7 +38,7 @@ pub(super) fn check_concurrently(
         meter.add(100 * prefix.len() as u64)?;
         if is_free(n, &prefix) {
             let rest = reader.rest();
-            ended = skip_tree(&mut reader, n, 0, |operations| reading.add(operations));
+            ended = skip_tree(&mut reader, n, 0, |_, operations| reading.add(operations));
             if ended.is_err() {
                 // The check of this tree ends with the same error or an earlier one.
                 refutations.push((prefix, rest));

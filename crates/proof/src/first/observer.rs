@@ -1,5 +1,6 @@
 //! An observer of the steps that the checker of refutations repeats.
 
+use super::diagonal_sets::DiagonalSets;
 use super::position::Position;
 use crate::ProofError;
 
@@ -12,6 +13,15 @@ pub(crate) trait Observer {
     /// True if the observer must see every queen of a search. The checker then remembers no
     /// refuted positions, and is not bound by the work that the certificate states.
     const SEES_ALL_QUEENS: bool = true;
+
+    /// True if the observer must know the lists of a refutation before it begins.
+    const FORESEES_LISTS: bool = true;
+
+    /// The refutation of the next prefix lists sets of diagonals: these, in this order, with those that
+    /// have no partner.
+    fn foresee_lists(&mut self, _lists: Vec<DiagonalSets>) -> Result<(), ProofError> {
+        Ok(())
+    }
 
     /// The refutation of the board with these queens on its first rows begins.
     fn begin_prefix(&mut self, _prefix: &[usize], _refuted: bool) -> Result<(), ProofError> {
@@ -44,7 +54,21 @@ pub(crate) trait Observer {
     }
 
     /// The sets of diagonals of the position are about to be listed.
-    fn listed_sets(&mut self) -> Result<(), ProofError> {
+    fn begin_list(&mut self, _position: &Position) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// The tree below the list is complete.
+    fn end_list(&mut self) {}
+
+    /// The sets with a diagonal (`used`), or those without it, are the only ones that are possible
+    /// from now on.
+    fn begin_case(&mut self, _line: usize, _used: bool, _refuted: bool) -> Result<(), ProofError> {
+        Ok(())
+    }
+
+    /// The case is refuted.
+    fn end_case(&mut self, _line: usize, _used: bool, _refuted: bool) -> Result<(), ProofError> {
         Ok(())
     }
 
@@ -63,4 +87,17 @@ pub(crate) trait Observer {
 /// The observer that ignores everything.
 impl Observer for () {
     const SEES_ALL_QUEENS: bool = false;
+    const FORESEES_LISTS: bool = false;
+}
+
+/// The observer that keeps all lists.
+impl Observer for Vec<DiagonalSets> {
+    const SEES_ALL_QUEENS: bool = false;
+    const FORESEES_LISTS: bool = false;
+
+    fn begin_list(&mut self, position: &Position) -> Result<(), ProofError> {
+        // Without a list, the refutation is refused.
+        self.extend(position.unmatched_sets());
+        Ok(())
+    }
 }

@@ -76,7 +76,7 @@ impl Refutation {
     /// another one below so many branchings.
     pub fn check_encoding(&self, n: usize, branchings: usize) -> Result<(), ProofError> {
         let mut reader = Reader::new(&self.0);
-        skip_tree(&mut reader, n, branchings, |_| Ok(()))?;
+        skip_tree(&mut reader, n, branchings, |_, _| Ok(()))?;
         if reader.is_empty() { Ok(()) } else { Err(TOO_LONG) }
     }
 
@@ -309,13 +309,13 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     })
 }
 
-/// Reads the next tree of the board of size `n` without checking it. Its root has this depth; `add`
-/// is called with the operations of each node.
+/// Reads the next tree of the board of size `n` without checking it. Its root has this depth; `visit`
+/// is called with each node and the operations of reading it.
 pub(super) fn skip_tree(
     reader: &mut Reader<'_>,
     n: usize,
     depth: usize,
-    mut add: impl FnMut(u64) -> Result<(), ProofError>,
+    mut visit: impl FnMut(&Node, u64) -> Result<(), ProofError>,
 ) -> Result<(), ProofError> {
     // For each branching and case distinction that was begun: the number of children left to read,
     // and whether their squares are written.
@@ -329,7 +329,7 @@ pub(super) fn skip_tree(
             }
             let before = reader.rest().len();
             let node = read(reader, n)?;
-            add(node.operations(before - reader.rest().len()))?;
+            visit(&node, node.operations(before - reader.rest().len()))?;
             match node {
                 Node::Search(_) => break,
                 Node::Branch { children, .. } => {

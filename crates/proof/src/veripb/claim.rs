@@ -61,9 +61,9 @@ pub(crate) fn first(n: usize, solution: Option<&[usize]>) -> Formula {
     formula.push(Constraint::clause(rows.iter().map(|&row| selector(row).positive())));
     for row in rows {
         let above = (0..row).map(|above| queen(above, columns[above]));
-        formula.push(Constraint::at_least(row, above).implied_by(selector(row)));
+        formula.push(Constraint::at_least(row, above).implied_by(selector(row).positive()));
         let smaller = (0..columns[row]).map(|column| queen(row, column));
-        formula.push(Constraint::clause(smaller).implied_by(selector(row)));
+        formula.push(Constraint::clause(smaller).implied_by(selector(row).positive()));
     }
     formula
 }
@@ -101,14 +101,15 @@ pub(crate) fn beautiful(n: usize, beauty: Beauty, solution: Option<&[usize]>) ->
             formula.push(implies(same, same_before(level)));
         }
         let no_fewer = Constraint::at_least(queens[level], on(level).map(Variable::positive));
-        formula.push(no_fewer.implied_by(same));
-        at_most[level] = Some(formula.push(no_more(level, queens[level]).implied_by(same)));
+        formula.push(no_fewer.implied_by(same.positive()));
+        at_most[level] =
+            Some(formula.push(no_more(level, queens[level]).implied_by(same.positive())));
     }
     for level in has_queens {
         if level > 0 {
             formula.push(implies(fewer_on(level), same_before(level)));
         }
-        let less = no_more(level, queens[level] - 1).implied_by(fewer_on(level));
+        let less = no_more(level, queens[level] - 1).implied_by(fewer_on(level).positive());
         fewer[level] = Some(formula.push(less));
     }
     BeautifulClaim { formula, at_most, fewer }

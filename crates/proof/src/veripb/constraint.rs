@@ -20,6 +20,11 @@ pub(crate) enum Variable {
     /// The first level that differs from the given solution is this one, and it has fewer queens:
     /// `g3`.
     FewerOn(u16),
+    /// The diagonals that are used are this set of a list: `u3`. Sets are 0-based here, and 1-based in
+    /// the notation, as are limits.
+    Set(u32),
+    /// The squares of the diagonals that are used sum to at least this limit: `q3`.
+    SquaresAtLeast(u32),
 }
 
 impl fmt::Display for Variable {
@@ -31,6 +36,8 @@ impl fmt::Display for Variable {
             Self::FirstRow(row) => write!(f, "f{}", row + 1),
             Self::SameBefore(level) => write!(f, "s{level}"),
             Self::FewerOn(level) => write!(f, "g{level}"),
+            Self::Set(set) => write!(f, "u{}", set + 1),
+            Self::SquaresAtLeast(limit) => write!(f, "q{}", limit + 1),
         }
     }
 }
@@ -57,6 +64,13 @@ impl Variable {
 pub(crate) struct Literal {
     pub(crate) variable: Variable,
     pub(crate) negated: bool,
+}
+
+impl Literal {
+    /// Returns the literal that is true if this one is false.
+    pub(crate) const fn contrary(self) -> Self {
+        Self { negated: !self.negated, ..self }
+    }
 }
 
 impl fmt::Display for Literal {
@@ -94,9 +108,9 @@ impl Constraint {
     }
 
     /// Returns the constraint "`condition` implies this one", which is not an equation.
-    pub(crate) fn implied_by(mut self, condition: Variable) -> Self {
+    pub(crate) fn implied_by(mut self, condition: Literal) -> Self {
         if self.degree > 0 {
-            self.terms.insert(0, (self.degree, condition.negative()));
+            self.terms.insert(0, (self.degree, condition.contrary()));
         }
         self
     }
@@ -159,7 +173,7 @@ mod tests {
         let mut formula = Formula::default();
         formula.push(Constraint::exactly_one([x, Variable::Queen(1, 1)]));
         let both = Constraint::at_least(2, [x.positive(), Variable::Diagonal(0).negative()]);
-        formula.push(both.implied_by(f));
+        formula.push(both.implied_by(f.positive()));
         assert_eq!(formula.identifiers(), (vec![1, 3], 3));
         let mut out = Vec::new();
         formula.write(&mut out).expect("memory can be written");

@@ -41,39 +41,66 @@ impl Diagonals {
         let n = lines.n;
         let mut equations = Vec::new();
         for first in [2 * n, (4 * n).saturating_sub(1)] {
-            let diagonals =
-                || (0..(2 * n).saturating_sub(1)).map(move |place| (first + place, place));
+            let diagonals = first..first + (2 * n).saturating_sub(1);
             // The place is c + (n - 1 - r) for diagonals, c + r for antidiagonals.
-            let weight = |line: usize| match line.checked_sub(n) {
-                Some(column) => column,
-                None if first == 2 * n => n - 1 - line,
-                None => line,
+            let place = |line: usize| match line {
+                row if row < n && first == 2 * n => n - 1 - row,
+                row if row < n => row,
+                column if column < 2 * n => column - n,
+                diagonal if diagonals.contains(&diagonal) => diagonal - first,
+                _ => 0,
             };
-            // Lower bounds come from Σ x ≥ 1 and u + Σ ~x ≥ k, upper ones from Σ x ≤ 1 and
-            // ~u + Σ x ≥ 1.
-            let mut pair = |weighted: bool| -> Result<[Id; 2], ProofError> {
-                let mut ids = [0; 2];
-                for (id, [of_lines, of_diagonals]) in ids
-                    .iter_mut()
-                    .zip([[&lines.at_least, &lines.at_most], [&lines.at_most, &lines.at_least]])
-                {
-                    let mut sum = ReversePolish::default();
-                    let number = if weighted { 2 * n } else { n };
-                    for (line, &id) in of_lines[..number].iter().enumerate() {
-                        let factor = if weighted { weight(line) } else { 1 };
-                        sum.add(id, factor as i128);
-                    }
-                    for (line, place) in diagonals() {
-                        sum.add(of_diagonals[line], if weighted { place as i128 } else { 1 });
-                    }
-                    *id = if sum.is_empty() { 0 } else { writer.pol(&sum)? };
-                }
-                Ok(ids)
-            };
-            equations.push(Equations { count: pair(false)?, sum: pair(true)? });
+            let is_counted = |line: usize| line < n || diagonals.contains(&line);
+            let count = Self::equation(lines, writer, |line| is_counted(line).into())?;
+            let sum = Self::equation(lines, writer, |line| place(line) as i128)?;
+            equations.push(Equations { count, sum });
         }
         let equations = equations.try_into().unwrap_or_else(|_| unreachable!("two directions"));
         Ok(Self { n, equations })
+    }
+
+    /// Derives the equation of the squares of both directions: (c - r)² + (r + c)² = 2r² + 2c².
+    /// Returns the constraints ≥ and ≤.
+    pub(super) fn squares(
+        lines: &BoardLines,
+        writer: &mut ProofWriter<'_>,
+    ) -> Result<[Id; 2], ProofError> {
+        let n = lines.n;
+        Self::equation(lines, writer, |line| match line.checked_sub(2 * n) {
+            Some(_) => square(n, line),
+            None => 2 * (line % n).pow(2) as i128,
+        })
+    }
+
+    /// Derives that Σ weight · u over the diagonals is the sum of the weights of the rows and columns.
+    /// The weights are not negative, and for each square those of its row and column have the same sum
+    /// as those of its diagonals. Returns the constraints ≥ and ≤.
+    fn equation(
+        lines: &BoardLines,
+        writer: &mut ProofWriter<'_>,
+        weight: impl Fn(usize) -> i128,
+    ) -> Result<[Id; 2], ProofError> {
+        // Lower bounds come from Σ x ≥ 1 and u + Σ ~x ≥ k, upper ones from Σ x ≤ 1 and
+        // ~u + Σ x ≥ 1.
+        let mut ids = [0; 2];
+        for (id, [of_lines, of_diagonals]) in ids
+            .iter_mut()
+            .zip([[&lines.at_least, &lines.at_most], [&lines.at_most, &lines.at_least]])
+        {
+            let mut sum = ReversePolish::default();
+            let (lines, diagonals) =
+                (of_lines[..2 * lines.n].iter(), of_diagonals[2 * lines.n..].iter());
+            for (line, &id) in lines.chain(diagonals).enumerate() {
+                sum.add(id, weight(line));
+            }
+            *id = if sum.is_empty() { 0 } else { writer.pol(&sum)? };
+        }
+        Ok(ids)
+    }
+
+    /// Returns the constraints Σ u ≥ n and Σ u ≤ n of a direction.
+    pub(super) const fn count(&self, direction: usize) -> [Id; 2] {
+        self.equations[direction].count
     }
 
     /// Writes the proof of a claim by these steps. Returns the identifier of
@@ -87,6 +114,19 @@ impl Diagonals {
         writer: &mut ProofWriter<'_>,
     ) -> Result<Id, ProofError> {
         let negated = writer.begin_contradiction(&claim.constraint(self.n))?;
+        self.write_steps(claim, negated, steps, writer)?;
+        writer.end_contradiction()
+    }
+
+    /// Writes steps that lead to a contradiction with the constraint `negated`: the weight of the
+    /// knapsack exceeds `most`.
+    pub(super) fn write_steps(
+        &self,
+        claim: &Claim<'_>,
+        negated: Id,
+        steps: &[Step],
+        writer: &mut ProofWriter<'_>,
+    ) -> Result<(), ProofError> {
         let Equations { count, sum } = &self.equations[claim.direction];
         // Adds `factor` times an equation, by its half with that sign.
         let add = |to: &mut ReversePolish, [at_least, at_most]: [Id; 2], factor: i128| {
@@ -127,8 +167,14 @@ impl Diagonals {
                 }
             }
         }
-        writer.end_contradiction()
+        Ok(())
     }
+}
+
+/// Returns the square of the place of a diagonal, c - r or r + c.
+pub(super) const fn square(n: usize, line: usize) -> i128 {
+    let place = if line < 4 * n - 1 { line.abs_diff(3 * n - 1) } else { line - (4 * n - 1) };
+    (place * place) as i128
 }
 
 impl Claim<'_> {

@@ -10,12 +10,14 @@ use std::collections::HashMap;
 
 use super::board_lines::BoardLines;
 use super::diagonals::{Claim, Diagonals};
+use super::direction::Direction;
 use super::first::FirstProof;
 use super::knapsack::{Knapsack, Step};
+use super::listed_sets::ProvedList;
 use super::search_tree::clause;
 use super::writer::{Id, ProofWriter, ReversePolish};
 use crate::ProofError;
-use crate::first::{Heaviest, Item, KnapsackOutcome, Position};
+use crate::first::{Heaviest, KnapsackOutcome, Position};
 
 /// Numbers of steps within which a knapsack is proved, if possible, before more are tried.
 const STEPS: [usize; 4] = [60, 400, 4_000, 40_000];
@@ -38,53 +40,13 @@ struct DualBound<'b, 'w> {
     writer: &'b mut ProofWriter<'w>,
     lines: &'b BoardLines,
     diagonals: &'b Diagonals,
+    list: Option<&'b ProvedList>,
     position: &'b Position,
     /// Dual feasible multipliers by line.
     y: &'b [i64],
     /// The identifier of the sum of the multiplied constraints, unless all multipliers are 0.
     base: Option<Id>,
     directions: [Direction; 2],
-}
-
-/// The diagonals of a direction that can be used.
-struct Direction {
-    lines: Vec<usize>,
-    items: Vec<Item>,
-    count: i64,
-    sum: i64,
-}
-
-impl Direction {
-    fn new(position: &Position, y: &[i64], direction: usize) -> Self {
-        let n = position.n();
-        let first = if direction == 0 { 2 * n } else { 4 * n - 1 };
-        let lines: Vec<usize> =
-            (first..first + 2 * n - 1).filter(|&line| position.is_usable(line)).collect();
-        let item = |&line: &usize| Item { place: (line - first) as i64, weight: y[line] };
-        let items = lines.iter().map(item).collect();
-        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !position.is_taken(line));
-        let columns: i64 = open(n..2 * n).map(|line| (line - n) as i64).sum();
-        let rows: i64 = open(0..n).map(|line| line as i64).sum();
-        let count = open(0..n).count() as i64;
-        let sum =
-            if direction == 0 { columns - rows + (n as i64 - 1) * count } else { rows + columns };
-        Self { lines, items, count, sum }
-    }
-
-    fn weight(&self) -> i64 {
-        self.items.iter().map(|item| item.weight).sum()
-    }
-
-    fn knapsack(&self, most: Option<i64>) -> Knapsack {
-        let (items, most) = (self.items.clone(), most.map(i128::from));
-        Knapsack { items, count: self.count, sum: self.sum, most }
-    }
-
-    /// Returns the weight that the linear relaxation allows beyond `most`, rounded down.
-    fn gap(&self, most: i64) -> i64 {
-        let relaxed = self.knapsack(Some(most)).relaxed();
-        relaxed.map_or(0, |value| (value as i64 - most).max(0))
-    }
 }
 
 /// Writes the constraints of a dual bound.
@@ -104,12 +66,15 @@ pub(super) fn write(
         writer: proof.writer,
         lines: &proof.lines,
         diagonals: &proof.diagonals,
+        list: proof.list.as_ref(),
         position,
         y: &y,
         base,
         directions,
     };
     match position.heaviest_diagonals(&y) {
+        // If sets are listed, propagation finds that none is possible.
+        [KnapsackOutcome::NoSet, _] | [_, KnapsackOutcome::NoSet] if bound.list.is_some() => Ok(()),
         [KnapsackOutcome::NoSet, _] => bound.prove(0, None, None).map(drop),
         [_, KnapsackOutcome::NoSet] => bound.prove(1, None, None).map(drop),
         [KnapsackOutcome::Heaviest(falling), KnapsackOutcome::Heaviest(rising)] => {
@@ -150,8 +115,8 @@ impl DualBound<'_, '_> {
         with: Option<usize>,
         most_steps: usize,
     ) -> Option<Proof> {
-        let knapsack = self.directions[direction].knapsack(most);
-        let most_steps = most_steps.min(usize::try_from(self.writer.left()).unwrap_or(usize::MAX));
+        let knapsack = self.directions[direction].knapsack(most.map(i128::from));
+        let most_steps = most_steps.min(self.writer.most_steps());
         let steps = knapsack.prove(with, most_steps).ok()?;
         Some((knapsack, steps))
     }
@@ -175,6 +140,10 @@ impl DualBound<'_, '_> {
         most: Option<i64>,
         with: Option<usize>,
     ) -> Result<Option<Id>, ProofError> {
+        if let Some(list) = self.list {
+            // It follows from the list for the sets that are possible under the negated claim.
+            return most.map_or(Ok(None), |most| self.write_listed(list, direction, most));
+        }
         let lines = &self.directions[direction].lines;
         let with = with.and_then(|line| lines.iter().position(|&other| other == line));
         match self.find(direction, most, with, usize::MAX) {
@@ -183,11 +152,46 @@ impl DualBound<'_, '_> {
         }
     }
 
+    /// Writes that no possible set of a list weighs more than `most`, unless that is trivial.
+    fn write_listed(
+        &mut self,
+        list: &ProvedList,
+        direction: usize,
+        most: i64,
+    ) -> Result<Option<Id>, ProofError> {
+        if most >= self.directions[direction].weight() {
+            return Ok(None);
+        }
+        let weight = |line: usize| if self.position.is_usable(line) { self.y[line] } else { 0 };
+        let mut sum = ReversePolish::default();
+        list.add_bound(direction, weight, most, &mut sum);
+        self.writer.pol(&sum).map(Some)
+    }
+
     fn write_knapsacks(&mut self, heaviest: [&Heaviest; 2]) -> Result<(), ProofError> {
         let any = heaviest.map(|heaviest| heaviest.any);
-        let weights = [0, 1].map(|direction| self.directions[direction].weight());
         let of_lines: i64 = self.y[..2 * self.position.n()].iter().sum();
         let slack = of_lines + any[0] + any[1];
+        let lemmas = match self.list {
+            Some(list) => {
+                [self.write_listed(list, 0, any[0])?, self.write_listed(list, 1, any[1])?]
+            }
+            None => self.write_found(any, slack)?,
+        };
+        let Some(base) = self.base else { return self.eliminate(heaviest, 0, 0) };
+        let mut sums: Vec<Vec<Id>> = lemmas.iter().flatten().map(|&lemma| vec![lemma]).collect();
+        if let [Some(falling), Some(rising)] = lemmas {
+            sums.push(vec![falling, rising]);
+        }
+        for lemmas in sums {
+            self.add_to_base(base, &lemmas)?;
+        }
+        if slack < 0 { Ok(()) } else { self.eliminate(heaviest, of_lines, slack) }
+    }
+
+    /// Proves the lemmas of both directions by the shortest proofs that are found.
+    fn write_found(&mut self, any: [i64; 2], slack: i64) -> Result<[Option<Id>; 2], ProofError> {
+        let weights = [0, 1].map(|direction| self.directions[direction].weight());
         let proved = if slack < 0 {
             self.find_with_surplus(any, -1 - slack)
         } else {
@@ -203,15 +207,7 @@ impl DualBound<'_, '_> {
                 None => {}
             }
         }
-        let Some(base) = self.base else { return self.eliminate(heaviest, 0, 0) };
-        let mut sums: Vec<Vec<Id>> = lemmas.iter().flatten().map(|&lemma| vec![lemma]).collect();
-        if let [Some(falling), Some(rising)] = lemmas {
-            sums.push(vec![falling, rising]);
-        }
-        for lemmas in sums {
-            self.add_to_base(base, &lemmas)?;
-        }
-        if slack < 0 { Ok(()) } else { self.eliminate(heaviest, of_lines, slack) }
+        Ok(lemmas)
     }
 
     fn add_to_base(&mut self, base: Id, lemmas: &[Id]) -> Result<(), ProofError> {

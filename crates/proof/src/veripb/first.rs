@@ -1,14 +1,18 @@
 //! Proofs that a solution is the lexicographically first one, written while the checker follows a
 //! certificate.
 
-use super::board_lines::BoardLines;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::board_lines::{BoardLines, usage};
 use super::claim;
 use super::constraint::{Constraint, Variable};
 use super::diagonals::Diagonals;
+use super::listed_sets::{DefinedList, NextVariables, ProvedList};
 use super::search_tree::{SearchTree, clause};
-use super::writer::{Interruption, ProofWriter};
+use super::writer::{Id, ProofWriter};
 use crate::ProofError;
-use crate::first::{Observer, Position};
+use crate::first::{DiagonalSets, Observer, Position};
 
 /// A writer of the proof that no solution comes before the given one.
 pub(super) struct FirstProof<'p, 'w> {
@@ -17,6 +21,14 @@ pub(super) struct FirstProof<'p, 'w> {
     pub(super) writer: &'p mut ProofWriter<'w>,
     pub(super) lines: BoardLines,
     pub(super) diagonals: Diagonals,
+    /// The equation of the squares of all diagonals, ≥ and ≤, once it is needed.
+    squares: Option<[Id; 2]>,
+    /// The lists of the prefix that are still to be proved, with the identifiers of the definitions.
+    lists: VecDeque<DefinedList>,
+    definitions: Option<Range<Id>>,
+    next_variables: NextVariables,
+    /// The list of the position.
+    pub(super) list: Option<ProvedList>,
     search: Option<SearchTree>,
     /// The number of rows that were shown not to be the first that differs.
     rows: usize,
@@ -33,7 +45,20 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         writer.begin(count)?;
         let lines = BoardLines::new(n, &identifiers, writer)?;
         let diagonals = Diagonals::new(&lines, writer)?;
-        Ok(Self { n, solution, writer, lines, diagonals, search: None, rows: 0 })
+        Ok(Self {
+            n,
+            solution,
+            writer,
+            lines,
+            diagonals,
+            squares: None,
+            lists: VecDeque::new(),
+            definitions: None,
+            next_variables: NextVariables::default(),
+            list: None,
+            search: None,
+            rows: 0,
+        })
     }
 
     /// Shows that the rows before `row` are not the first that differ.
@@ -55,6 +80,12 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         self.writer.conclude_unsatisfiable()
     }
 
+    /// Returns whether the position's list says which sets use a diagonal. Of other diagonals, one case
+    /// is the position itself, and in the other one no set is possible.
+    fn is_listed(&self, line: usize) -> bool {
+        self.list.as_ref().is_some_and(|list| list.is_open(line))
+    }
+
     /// Returns "the prefix is not that of the first difference"; `None` without a solution.
     fn goal(&self, prefix: &[usize]) -> Option<Constraint> {
         let (&column, above) = prefix.split_last()?;
@@ -65,6 +96,19 @@ impl<'p, 'w> FirstProof<'p, 'w> {
 }
 
 impl Observer for FirstProof<'_, '_> {
+    fn foresee_lists(&mut self, lists: Vec<DiagonalSets>) -> Result<(), ProofError> {
+        if self.squares.is_none() {
+            self.squares = Some(Diagonals::squares(&self.lines, self.writer)?);
+        }
+        let first = self.writer.next();
+        for list in lists {
+            let list = DefinedList::define(self.n, list, &mut self.next_variables, self.writer)?;
+            self.lists.push_back(list);
+        }
+        self.definitions = Some(first..self.writer.next());
+        Ok(())
+    }
+
     fn begin_prefix(&mut self, prefix: &[usize], refuted: bool) -> Result<(), ProofError> {
         self.finish_rows(prefix.len().saturating_sub(1))?;
         match self.goal(prefix) {
@@ -75,10 +119,10 @@ impl Observer for FirstProof<'_, '_> {
     }
 
     fn end_prefix(&mut self, prefix: &[usize], refuted: bool) -> Result<(), ProofError> {
-        if refuted || prefix.is_empty() {
-            return Ok(());
+        if !refuted && !prefix.is_empty() {
+            self.writer.end_contradiction()?;
         }
-        self.writer.end_contradiction().map(drop)
+        self.definitions.take().map_or(Ok(()), |definitions| self.writer.delete(definitions))
     }
 
     fn begin_queen(&mut self, square: usize, refuted: bool) -> Result<(), ProofError> {
@@ -114,8 +158,35 @@ impl Observer for FirstProof<'_, '_> {
         self.search.take().map_or(Ok(()), |search| search.write(self.n, self.writer))
     }
 
-    fn listed_sets(&mut self) -> Result<(), ProofError> {
-        self.writer.interrupt(Interruption::ListedSets)
+    fn begin_list(&mut self, position: &Position) -> Result<(), ProofError> {
+        if let (Some(list), Some(squares)) = (self.lists.pop_front(), self.squares) {
+            self.list = Some(list.prove(squares, self, position)?);
+        }
+        Ok(())
+    }
+
+    fn end_list(&mut self) {
+        self.list = None;
+    }
+
+    fn begin_case(&mut self, line: usize, used: bool, refuted: bool) -> Result<(), ProofError> {
+        // The other case holds once this one is refuted.
+        if used || !self.is_listed(line) {
+            return Ok(());
+        }
+        let goal = Constraint::clause([usage(self.n, line).positive()]);
+        if refuted {
+            self.writer.rup(&goal).map(drop)
+        } else {
+            self.writer.begin_contradiction(&goal).map(drop)
+        }
+    }
+
+    fn end_case(&mut self, line: usize, used: bool, refuted: bool) -> Result<(), ProofError> {
+        if used || refuted || !self.is_listed(line) {
+            return Ok(());
+        }
+        self.writer.end_contradiction().map(drop)
     }
 
     fn dual_bound(

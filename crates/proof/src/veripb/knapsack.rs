@@ -6,6 +6,9 @@
 //! branches on one of the diagonals that the optimum uses in part, or on the number of diagonals
 //! used before some place. (Weights are nearly linear in the place on both sides of the middle, so
 //! that many sets weigh about the same; what they have in common is how many are on each side.)
+//!
+//! Sets can be excluded by clauses. Then the claim is that there is no other one, and the search also
+//! branches on the diagonals with the largest reduced costs, most of which all sets agree on.
 
 use super::relaxation::{Duals, Optimum, Outcome, PrefixBound, Relaxation};
 use crate::first::Item;
@@ -79,8 +82,19 @@ struct Search<'a> {
     /// The count, the sum, the negated claim, and the bounds and cuts on the path to the node.
     rows: Vec<Row>,
     bounds: Vec<PrefixBound>,
+    /// The excluded sets, by item.
+    excluded: &'a [Vec<bool>],
     steps: Vec<Step>,
     most_steps: usize,
+}
+
+/// A node of the search.
+#[derive(Clone)]
+struct Node {
+    values: Values,
+    near: Near,
+    /// The numbers of the excluded sets that these values allow.
+    excluded: Vec<usize>,
 }
 
 /// The part of the knapsack that is left at a node.
@@ -107,6 +121,17 @@ impl Knapsack {
         with: Option<usize>,
         most_steps: usize,
     ) -> Result<Vec<Step>, Failed> {
+        self.prove_excluding(&[], with, most_steps)
+    }
+
+    /// Returns the steps of a proof like those of [`Self::prove`] where these sets, by item, are
+    /// excluded by clauses.
+    pub(super) fn prove_excluding(
+        &self,
+        excluded: &[Vec<bool>],
+        with: Option<usize>,
+        most_steps: usize,
+    ) -> Result<Vec<Step>, Failed> {
         let ones = vec![1; self.items.len()];
         let places: Vec<i128> = self.items.iter().map(|item| item.place.into()).collect();
         let mut rows = Vec::new();
@@ -124,47 +149,68 @@ impl Knapsack {
             values[with] = Some(true);
         }
         let (bounds, steps) = (Vec::new(), Vec::new());
-        let mut search = Search { knapsack: self, rows, bounds, steps, most_steps };
-        search.refute(values, None)?;
+        let mut search = Search { knapsack: self, rows, bounds, excluded, steps, most_steps };
+        let excluded = (0..excluded.len()).collect();
+        search.refute(Node { values, near: None, excluded })?;
         Ok(search.steps)
     }
 }
 
 impl Search<'_> {
     /// Adds steps that refute a node.
-    fn refute(&mut self, mut values: Values, mut near: Near) -> Result<(), Failed> {
-        while propagate(&self.rows, &mut values) {
+    fn refute(&mut self, mut node: Node) -> Result<(), Failed> {
+        while self.propagate(&mut node) {
             if self.steps.len() > self.most_steps {
                 return Err(Failed);
             }
-            let rest = self.rest(&values, &self.bounds);
-            let found = match rest.relaxation.solve(near).ok_or(Failed)? {
+            let rest = self.rest(&node.values, &self.bounds);
+            let found = match rest.relaxation.solve(node.near).ok_or(Failed)? {
                 Outcome::Infeasible(duals) => {
-                    if !self.add_cut(&values, duals) {
+                    if !self.add_cut(&node.values, duals) {
                         return Err(Failed);
                     }
                     continue;
                 }
                 Outcome::Optimum(found) => found,
             };
-            near = Some((found.duals.sum, found.duals.objective));
-            if self.knapsack.most.is_some() && self.add_cut(&values, found.duals.clone()) {
+            node.near = Some((found.duals.sum, found.duals.objective));
+            if self.knapsack.most.is_some() && self.add_cut(&node.values, found.duals.clone()) {
                 continue;
             }
-            let branch = self.branching(&values, &rest, &found, near)?;
-            self.refute_branch(branch, &values, near)?;
-            self.take(branch.contrary(), &mut values);
+            let branch = self.branching(&node, &rest, &found)?;
+            self.refute_branch(branch, &node)?;
+            self.take(branch.contrary(), &mut node.values);
         }
         Ok(())
     }
 
+    /// Propagates the rows and the clauses that exclude sets. Returns whether there is no
+    /// contradiction.
+    fn propagate(&self, node: &mut Node) -> bool {
+        let Node { values, excluded, .. } = node;
+        loop {
+            if !propagate(&self.rows, values) {
+                return false;
+            }
+            let agrees = |(value, of_set): (&Option<bool>, &bool)| *value != Some(!of_set);
+            excluded.retain(|&set| values.iter().zip(&self.excluded[set]).all(agrees));
+            let Some(&set) = excluded.first() else { return true };
+            let mut free = (0..values.len()).filter(|&item| values[item].is_none());
+            match (free.next(), free.next()) {
+                (None, _) => return false,
+                (Some(item), None) => values[item] = Some(!self.excluded[set][item]),
+                _ => return true,
+            }
+        }
+    }
+
     /// Adds steps that refute a branch of a node.
-    fn refute_branch(&mut self, branch: Branch, values: &Values, near: Near) -> Result<(), Failed> {
+    fn refute_branch(&mut self, branch: Branch, node: &Node) -> Result<(), Failed> {
         let (mark, rows, bounds) = (self.steps.len(), self.rows.len(), self.bounds.len());
         self.steps.push(Step::Begin(branch));
-        let mut child = values.clone();
-        self.take(branch, &mut child);
-        self.refute(child, near)?;
+        let mut child = node.clone();
+        self.take(branch, &mut child.values);
+        self.refute(child)?;
         self.rows.truncate(rows);
         self.bounds.truncate(bounds);
         let is_short = self.steps[mark + 1..].iter().all(|step| matches!(step, Step::Cut(_)));
@@ -261,13 +307,8 @@ impl Search<'_> {
     }
 
     /// Returns the branch whose refutation comes first.
-    fn branching(
-        &self,
-        values: &Values,
-        rest: &Rest,
-        found: &Optimum,
-        near: Near,
-    ) -> Result<Branch, Failed> {
+    fn branching(&self, node: &Node, rest: &Rest, found: &Optimum) -> Result<Branch, Failed> {
+        let values = &node.values;
         let weightless = self.knapsack.most.is_none();
         let fractional: Vec<usize> = if found.fractional.is_empty() && weightless {
             rest.free.clone()
@@ -276,6 +317,9 @@ impl Search<'_> {
         };
         let mut branches: Vec<Branch> =
             fractional.iter().take(CANDIDATES).map(|&item| Branch::Item(item, false)).collect();
+        if !node.excluded.is_empty() {
+            branches.extend(self.costly_items(rest, found).map(|item| Branch::Item(item, false)));
+        }
         // The widest gaps between places.
         let mut gaps: Vec<(i64, Branch)> = Vec::new();
         for (number, prefix) in found.prefixes.iter().enumerate() {
@@ -294,11 +338,12 @@ impl Search<'_> {
         branches.extend(gaps.into_iter().take(CANDIDATES).map(|(_, branch)| branch));
         let mut best: Option<((usize, f64, usize), Branch)> = None;
         for branch in branches {
-            let bounds = [branch, branch.contrary()].map(|branch| self.bound(values, branch, near));
+            let bounds = [branch, branch.contrary()].map(|branch| self.bound(node, branch));
             let open = bounds.iter().flatten();
             let (bound, free) = open
                 .clone()
                 .fold((0.0, 0), |(bound, free), other| (bound + other.0, free + other.1));
+            let bound = if node.excluded.is_empty() { bound } else { 0.0 };
             let score = (open.count(), bound, free);
             let first = match bounds {
                 [None, _] => branch,
@@ -316,21 +361,29 @@ impl Search<'_> {
         best.map(|(_, branch)| branch).ok_or(Failed)
     }
 
+    /// Returns the free items with the largest absolute reduced costs.
+    fn costly_items(&self, rest: &Rest, found: &Optimum) -> impl Iterator<Item = usize> {
+        let coefficients = self.row(&found.duals).coefficients;
+        let mut items = rest.free.clone();
+        items.sort_by_key(|&item| std::cmp::Reverse(coefficients[item].abs()));
+        items.into_iter().take(CANDIDATES)
+    }
+
     /// Returns the bound of a child and the number of its free items; `None` if it is refuted.
-    fn bound(&self, values: &Values, branch: Branch, near: Near) -> Option<(f64, usize)> {
-        let mut values = values.clone();
+    fn bound(&self, node: &Node, branch: Branch) -> Option<(f64, usize)> {
+        let mut node = node.clone();
         let mut bounds = self.bounds.clone();
         match branch {
             Branch::Item(item, value) => {
-                values[item] = Some(value);
-                if !propagate(&self.rows, &mut values) {
+                node.values[item] = Some(value);
+                if !self.propagate(&mut node) {
                     return None;
                 }
             }
             Branch::Prefix(bound) => bounds.push(bound),
         }
-        let rest = self.rest(&values, &bounds);
-        match (rest.relaxation.solve(near)?, self.knapsack.most) {
+        let rest = self.rest(&node.values, &bounds);
+        match (rest.relaxation.solve(node.near)?, self.knapsack.most) {
             (Outcome::Infeasible(_), _) => None,
             (Outcome::Optimum(_), None) => Some((0.0, rest.free.len())),
             (Outcome::Optimum(found), Some(most)) => {

@@ -13,6 +13,8 @@
 //! | propagation | unit propagation of VeriPB |
 //! | a dual bound, multipliers, prices | one sum of multiples of constraints |
 //! | a knapsack | branch and bound over the usage of diagonals, with cuts of a linear relaxation |
+//! | a list of sets | branch and bound over the usage of diagonals, with a variable for each set |
+//! | a case distinction | a proof by contradiction for the first case |
 //! | a search | a clause for each refuted choice, in postorder |
 //! | an eliminated orbit | the same search under each symmetry |
 //!
@@ -26,10 +28,12 @@ mod board_lines;
 pub(crate) mod claim;
 pub(crate) mod constraint;
 mod diagonals;
+mod direction;
 mod dual_bound;
 mod files;
 mod first;
 mod knapsack;
+mod listed_sets;
 mod relaxation;
 mod search_tree;
 #[cfg(test)]
@@ -65,8 +69,6 @@ pub enum TranslationError {
     Certificate(ProofError),
     /// The proof has more lines than this.
     LineLimit(u64),
-    /// The certificate lists sets of diagonals, for which no VeriPB proof can be written yet.
-    ListedSets,
     /// A file cannot be written.
     Io(io::Error),
 }
@@ -78,10 +80,6 @@ impl fmt::Display for TranslationError {
             Self::LineLimit(most) => {
                 write!(f, "it needs more than {most} lines; raise --veripb-limit")
             }
-            Self::ListedSets => write!(
-                f,
-                "the certificate lists sets of diagonals, which cannot be translated for VeriPB yet"
-            ),
             Self::Io(error) => error.fmt(f),
         }
     }
@@ -93,8 +91,8 @@ impl std::error::Error for TranslationError {}
 /// no solution.
 ///
 /// # Errors
-/// Returns an error if the certificate is not accepted, if it lists sets of diagonals, if the proof
-/// has more than `most_lines` lines, or if a file cannot be written.
+/// Returns an error if the certificate is not accepted, if the proof has more than `most_lines` lines,
+/// or if a file cannot be written.
 pub fn translate(
     certificate: &[u8],
     most_lines: u64,
@@ -111,7 +109,6 @@ pub fn translate(
     let (lines, bytes) = writer.size();
     match (done, writer.interruption) {
         (_, Some(Interruption::LineLimit(most))) => Err(TranslationError::LineLimit(most)),
-        (_, Some(Interruption::ListedSets)) => Err(TranslationError::ListedSets),
         (_, Some(Interruption::Io(error))) => Err(TranslationError::Io(error)),
         (Err(error), None) => Err(error),
         (Ok(()), None) => Ok(ProofSize { lines, bytes }),

@@ -78,6 +78,16 @@ struct Interval {
     count: usize,
 }
 
+/// The reason why active bounds cannot hold with equality.
+enum Misfit {
+    /// This bound is not active.
+    Slack(usize),
+    /// The bounds contradict each other or the count.
+    Infeasible(Duals),
+    /// The count alone has no solution.
+    Count,
+}
+
 impl Choice {
     /// Returns the value of its line at β = `beta` / `denominator`, times `denominator`.
     fn at(&self, (beta, denominator): (i128, i128)) -> i128 {
@@ -93,12 +103,20 @@ type Minimum = (Option<(Choice, Choice)>, (i128, i128), Vec<usize>);
 const CHANGES: usize = 8;
 
 impl Relaxation {
-    /// Solves the relaxation; `None` if the counts alone have no solution. `near` is a fraction β at
-    /// which to begin.
+    /// Solves the relaxation; `None` if the count alone has no solution. `near` is a fraction β at which
+    /// to begin.
     pub(super) fn solve(&self, near: Option<(i128, i128)>) -> Option<Outcome> {
         let mut active: Vec<usize> = Vec::new();
         for _ in 0..CHANGES {
-            let intervals = self.intervals(&active)?;
+            let intervals = match self.intervals(&active) {
+                Ok(intervals) => intervals,
+                Err(Misfit::Slack(bound)) => {
+                    active.retain(|&other| other != bound);
+                    continue;
+                }
+                Err(Misfit::Infeasible(duals)) => return Some(Outcome::Infeasible(duals)),
+                Err(Misfit::Count) => return None,
+            };
             let (found, beta, fractional) = self.solve_intervals(&intervals, near);
             let duals = match self.duals(&intervals, &active, beta) {
                 Ok(duals) => duals,
@@ -132,19 +150,50 @@ impl Relaxation {
         if self.bounds.is_empty() { None } else { without.solve(near) }
     }
 
-    /// Returns the intervals between the active bounds, sorted by item; `None` if a count does not
-    /// fit.
-    fn intervals(&self, active: &[usize]) -> Option<Vec<Interval>> {
-        let ends = active.iter().map(|&bound| (self.bounds[bound].items, self.bounds[bound].count));
+    /// Returns the intervals between the active bounds, sorted by item.
+    fn intervals(&self, active: &[usize]) -> Result<Vec<Interval>, Misfit> {
         let mut intervals = Vec::new();
-        let (mut begin, mut before) = (0, 0);
-        for (end, count) in ends.chain([(self.items.len(), self.count)]) {
-            let inside =
-                usize::try_from(count - before).ok().filter(|&inside| inside <= end - begin)?;
-            intervals.push(Interval { begin, end, count: inside });
-            (begin, before) = (end, count);
+        let mut begin = None;
+        for end in active.iter().map(|&bound| Some(bound)).chain([None]) {
+            let (first, before) = begin.map_or((0, 0), |bound| self.prefix(Some(bound)));
+            let (last, count) = self.prefix(end);
+            let inside = usize::try_from(count - before).ok();
+            let Some(inside) = inside.filter(|&inside| inside <= last - first) else {
+                return Err(self.misfit(begin, end, count < before));
+            };
+            intervals.push(Interval { begin: first, end: last, count: inside });
+            begin = end;
         }
-        Some(intervals)
+        Ok(intervals)
+    }
+
+    /// Returns the number of items of a bound, or of all items, and how many of them are chosen.
+    fn prefix(&self, bound: Option<usize>) -> (usize, i64) {
+        bound.map_or((self.items.len(), self.count), |bound| {
+            let PrefixBound { items, count, .. } = self.bounds[bound];
+            (items, count)
+        })
+    }
+
+    /// Returns why the items between two bounds, or between one and an end, do not fit: too few are
+    /// chosen if `negative` is set, otherwise too many.
+    fn misfit(&self, begin: Option<usize>, end: Option<usize>, negative: bool) -> Misfit {
+        let is_at_most = |bound: usize| self.bounds[bound].at_most;
+        // Bounds in the other direction cannot both hold with equality.
+        if let Some(slack) = begin.filter(|&bound| is_at_most(bound) == negative) {
+            return Misfit::Slack(slack);
+        }
+        if let Some(slack) = end.filter(|&bound| is_at_most(bound) != negative) {
+            return Misfit::Slack(slack);
+        }
+        if begin.is_none() && end.is_none() {
+            return Misfit::Count;
+        }
+        let sign = if negative { 1 } else { -1 };
+        let count = if end.is_none() { sign } else { 0 };
+        let of_begin = begin.map(|bound| (bound, -sign));
+        let bounds = of_begin.into_iter().chain(end.map(|bound| (bound, sign))).collect();
+        Misfit::Infeasible(Duals { objective: 0, count, sum: 0, bounds })
     }
 
     /// Minimises the dual.

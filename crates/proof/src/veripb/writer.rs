@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
+use std::ops::Range;
 
 use super::constraint::{Constraint, Literal, Variable};
 use crate::ProofError;
@@ -13,8 +14,6 @@ pub(super) type Id = u64;
 #[derive(Debug)]
 pub(super) enum Interruption {
     LineLimit(u64),
-    /// The certificate lists sets of diagonals.
-    ListedSets,
     Io(io::Error),
 }
 
@@ -45,8 +44,8 @@ impl<'w> ProofWriter<'w> {
     }
 
     /// Returns the number of further lines that the limit allows.
-    pub(super) const fn left(&self) -> u64 {
-        self.most_lines - self.lines
+    pub(super) fn most_steps(&self) -> usize {
+        usize::try_from(self.most_lines - self.lines).unwrap_or(usize::MAX)
     }
 
     /// Ends the proof with an error if this number of further lines would exceed the limit.
@@ -111,6 +110,16 @@ impl<'w> ProofWriter<'w> {
     ) -> Result<Id, ProofError> {
         self.write(format_args!("red {constraint} : {variable} -> {};", u8::from(value)))?;
         Ok(self.added())
+    }
+
+    /// Deletes constraints. This is not possible inside a proof by contradiction.
+    pub(super) fn delete(&mut self, ids: Range<Id>) -> Result<(), ProofError> {
+        self.write(format_args!("del range {} {};", ids.start, ids.end))
+    }
+
+    /// Returns the identifier of the next constraint.
+    pub(super) const fn next(&self) -> Id {
+        self.last + 1
     }
 
     /// Begins a proof by contradiction of `constraint`. Returns the identifier of its negation.

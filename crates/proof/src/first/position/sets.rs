@@ -28,17 +28,25 @@ impl Position {
     /// # Errors
     /// Returns an error if there are too many.
     pub(in super::super) fn list_sets(&mut self) -> Result<(), TooManySets> {
+        self.sets = Some(self.unmatched_sets()?.matched());
+        Ok(())
+    }
+
+    /// Lists these sets and those without a partner, without a change of the position.
+    ///
+    /// # Errors
+    /// Returns an error if there are too many.
+    pub(in super::super) fn unmatched_sets(&self) -> Result<DiagonalSets, TooManySets> {
         let n = self.n;
         let open = |first: usize| {
             (0..n).filter(|&i| !self.lines[first + i].is_taken()).collect::<Vec<_>>()
         };
         let (rows, columns) = (open(0), open(n));
         let diagonals = self.diagonals(Line::is_usable);
-        let (listed, operations) =
-            DiagonalSets::list(&OpenBoard { n, rows, columns, diagonals }, MOST_ENTRIES);
+        let board = OpenBoard { n, rows, columns, diagonals };
+        let (listed, operations) = DiagonalSets::list_unmatched(&board, MOST_ENTRIES);
         self.spend(operations);
-        self.sets = Some(listed?);
-        Ok(())
+        listed
     }
 
     /// Removes the listed sets.
