@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fastrand::Rng;
-use nqueens::board::{Norm, Piece, is_solution};
+use nqueens::board::{Norm, Piece, Square, first_attack, is_solution};
+use nqueens::proof::first::{self, Line, Multipliers, Refutation};
 use nqueens::proof::veripb::write_claim;
 use nqueens::proof::{Beauty, Kind, check};
 use serde_json::Value;
@@ -183,6 +184,68 @@ fn veripb_verifies_first_solutions() {
     }
     for n in [57, 60, 62, 68, 72] {
         let certificate = kept(&format!("tests/certificates/first-{n}.proof"));
+        assert_verified(&veripb, &certificate, &out);
+    }
+}
+
+/// Returns a random tree with these numbers of further levels and of lists, whose leaves are searches.
+fn random_tree(n: usize, depth: usize, listed: bool, random: &mut Rng) -> Refutation {
+    if depth == 0 {
+        return Refutation::search();
+    }
+    let kind = random.u8(0..5);
+    let mut below = || random_tree(n, depth - 1, listed || kind > 2, random);
+    match kind {
+        0 => Refutation::search(),
+        1 | 2 => {
+            let then = below();
+            let mut bound = Multipliers::none(n);
+            let largest = [1, 100, 100_000][random.usize(0..3)];
+            bound.columns.iter_mut().for_each(|y| *y = random.i64(-largest..=largest));
+            for diagonals in [&mut bound.diagonals, &mut bound.antidiagonals] {
+                diagonals.iter_mut().for_each(|y| *y = random.i64(0..=largest));
+            }
+            Refutation::dual_bound(&bound, random.u8(0..4) > 0, &then)
+        }
+        _ if listed => {
+            let [unused, used] = [below(), below()];
+            let number = random.usize(0..2 * n - 1);
+            let line = [Line::Diagonal(number), Line::Antidiagonal(number)][random.usize(0..2)];
+            Refutation::cases(n, line, &unused, &used)
+        }
+        _ => Refutation::listed_sets(&below()),
+    }
+}
+
+#[test]
+fn veripb_verifies_listed_sets_of_diagonals() {
+    let Some(veripb) = veripb() else { return };
+    let scratch = Scratch::new("lists");
+    let (certificate, out) = (scratch.file("proof"), scratch.file("out"));
+    // The engine lists sets for these.
+    for n in [44, 50, 58] {
+        prove(&["first", &n.to_string()], &certificate);
+        assert_verified(&veripb, &certificate, &out);
+        let proof = fs::read_to_string(format!("{out}.pbp")).expect("the proof");
+        assert!(proof.lines().any(|line| line.starts_with("del range")), "n = {n}");
+    }
+    let mut random = Rng::with_seed(30);
+    for case in 0..60 {
+        let n = random.usize(8..=20);
+        let solution = solutions(n, 1).pop().expect("a solution");
+        let is_free = |row: usize, column: usize| {
+            let above = solution[..row].iter().enumerate();
+            let mut queens: Vec<Square> = above.map(|(row, &col)| Square::new(row, col)).collect();
+            queens.push(Square::new(row, column));
+            first_attack(Piece::Queen, n, &queens).is_none()
+        };
+        let smaller = |row: usize| (0..solution[row]).filter(move |&column| is_free(row, column));
+        let prefixes: usize = (0..n).map(|row| smaller(row).count()).sum();
+        let tree = |_| random_tree(n, 5, false, &mut random);
+        let trees: Vec<Refutation> = (0..prefixes).map(tree).collect();
+        let proved = first::certificate(n, Some(&solution), &trees);
+        let proved = proved.unwrap_or_else(|error| panic!("case {case}: {error}"));
+        fs::write(&certificate, proved).expect("a file");
         assert_verified(&veripb, &certificate, &out);
     }
 }

@@ -105,7 +105,7 @@ impl Observer for FirstProof<'_, '_> {
             let list = DefinedList::define(self.n, list, &mut self.next_variables, self.writer)?;
             self.lists.push_back(list);
         }
-        self.definitions = Some(first..self.writer.next());
+        self.definitions = Some(first..self.writer.next()).filter(|ids| !ids.is_empty());
         Ok(())
     }
 

@@ -435,3 +435,53 @@ impl Row {
         self.coefficients.iter().zip(values).map(largest).sum::<i128>() - self.degree
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_sets_is_proved_if_it_is_complete() {
+        let mut random = fastrand::Rng::with_seed(90);
+        let (mut proved, mut long) = (0, 0);
+        for case in 0..600 {
+            let number = random.usize(1..=13);
+            let start = random.i64(0..9);
+            let places = (start..).filter(|_| random.u8(0..4) > 0).take(number).collect::<Vec<_>>();
+            let most_weight = [0, 3, 80][random.usize(0..3)];
+            let item = |&place: &i64| Item { place, weight: random.i64(0..=most_weight) };
+            let items: Vec<Item> = places.iter().map(item).collect();
+            let one: Vec<bool> = items.iter().map(|_| random.bool()).collect();
+            let total = |set: &[bool], of: &dyn Fn(&Item) -> i64| -> i64 {
+                items.iter().zip(set).map(|(item, &is_in)| if is_in { of(item) } else { 0 }).sum()
+            };
+            let [count, sum, weight] = [
+                total(&one, &|_| 1),
+                total(&one, &|item| item.place),
+                total(&one, &|item| item.weight),
+            ];
+            let most = i128::from(weight) - random.i128(0..4);
+            let knapsack = Knapsack { items: items.clone(), count, sum, most: Some(most) };
+            let is_heavy = |set: &Vec<bool>| {
+                total(set, &|_| 1) == count
+                    && total(set, &|item| item.place) == sum
+                    && i128::from(total(set, &|item| item.weight)) > most
+            };
+            let all = (0u32..1 << number).map(|bits| (0..number).map(move |i| bits >> i & 1 == 1));
+            let mut sets: Vec<Vec<bool>> = all.map(Iterator::collect).filter(is_heavy).collect();
+            let steps = knapsack.prove_excluding(&sets, None, usize::MAX);
+            assert!(steps.is_ok(), "case {case}: {} sets", sets.len());
+            proved += usize::from(sets.len() > 1);
+            long += usize::from(sets.len() > 10);
+            if !sets.is_empty() {
+                sets.swap_remove(random.usize(0..sets.len()));
+                assert_eq!(
+                    knapsack.prove_excluding(&sets, None, usize::MAX),
+                    Err(Failed),
+                    "{case}"
+                );
+            }
+        }
+        assert!(proved > 200 && long > 20, "{proved} {long}");
+    }
+}

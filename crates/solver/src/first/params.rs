@@ -63,10 +63,6 @@ pub(super) const FAILURES_PER_HALVING: u32 = 20_000;
 
 // For `listed_sets.rs`, `set_search.rs` and their queries:
 
-/// Largest board size for which no sets of diagonals are listed, since proofs with them cannot be
-/// translated for VeriPB yet. With them, n = 58 takes 3.0 instead of 9.2 s.
-pub(super) const LARGEST_WITHOUT_SETS: usize = 64;
-
 /// Table entries and search nodes for listing the sets of a direction.
 pub(super) const LISTING_ENTRIES: usize = 1 << 17;
 

@@ -135,8 +135,6 @@ pub(super) struct LocalSolver<W: Width> {
     /// The nodes of the last long search on a board of odd size if that refuted the board, or 0;
     /// also 0 after a dive with a completion.
     nodes_of_refutation: u64,
-    /// True to search through sets of diagonals.
-    pub(super) uses_sets: bool,
     listing: Backoff,
     /// True for the queries of this process: the work for checking an answer is not limited, so
     /// refuted positions are kept for later queries about the same prefix and longer ones, and
@@ -150,8 +148,7 @@ pub(super) struct LocalSolver<W: Width> {
 impl<W: Width> QuerySolver for LocalSolver<W> {
     fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
         let PrefixQuery { prefix, lp_limit, attempt, only_dives, .. } = *query;
-        let uses_sets = self.uses_sets && !only_dives;
-        let set_search_lps = if uses_sets { query.set_search_lps } else { 0 };
+        let set_search_lps = if only_dives { 0 } else { query.set_search_lps };
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
             State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
@@ -265,7 +262,6 @@ impl<W: Width> LocalSolver<W> {
             weights: Weights::new(n),
             refuted_positions: RefutedPositions::default(),
             nodes_of_refutation: 0,
-            uses_sets: n > params::LARGEST_WITHOUT_SETS,
             listing: Backoff::default(),
             is_local: true,
             proofs: Arc::default(),
@@ -277,12 +273,11 @@ impl<W: Width> LocalSolver<W> {
     /// Returns a solver for the same board that shares the proofs, the sets and the LP states of
     /// this one.
     fn sharing(&self) -> Self {
-        let (is_local, uses_sets) = (self.is_local, self.uses_sets);
+        let is_local = self.is_local;
         let proofs = Arc::clone(&self.proofs);
         let (set_pool, lp_states) = (Arc::clone(&self.set_pool), Arc::clone(&self.lp_states));
         Self {
             is_local,
-            uses_sets,
             proofs,
             set_pool,
             lp_states,

@@ -200,7 +200,6 @@ mod tests {
         let (mut given_up, mut refuted, mut completed) = (0, 0, 0);
         for n in 10..=16 {
             let mut solver = LocalSolver::<Width64x64>::new(n, &[], &[]);
-            solver.uses_sets = true;
             for _ in 0..60 {
                 let queens = random.usize(n / 5..=n / 2);
                 let prefix = leftmost_prefix(n, queens, 3, &mut random);

@@ -1,7 +1,7 @@
 //! Tests of trees that list the sets of diagonals and distinguish cases.
 
 use super::*;
-use crate::veripb::{TranslationError, translate};
+use crate::veripb::translate;
 
 /// Returns a random tree of case distinctions, up to so many below each other, with these leaves.
 fn cases(
@@ -78,15 +78,26 @@ fn certificates_with_cases_prove_the_first_solutions_of_small_boards() {
 }
 
 #[test]
-fn a_certificate_that_lists_sets_is_not_translated_for_veripb() {
+fn a_translation_for_veripb_defines_listed_sets_before_the_prefix_and_deletes_them_after_it() {
     let (solution, refutations) = searched(8);
     let listed = |_| Refutation::listed_sets(&Refutation::search());
     let trees: Vec<Refutation> = refutations.iter().map(listed).collect();
     let certificate = certificate(8, solution.as_deref(), &trees).expect("a proof");
-    let mut meter = Meter::new(None);
-    let translated =
-        translate(&certificate, u64::MAX, &mut meter, &mut Vec::new(), &mut Vec::new());
-    assert!(matches!(translated, Err(TranslationError::ListedSets)), "{translated:?}");
+    let (mut formula, mut proof) = (Vec::new(), Vec::new());
+    translate(&certificate, u64::MAX, &mut Meter::new(None), &mut formula, &mut proof)
+        .expect("a translation");
+    let proof = String::from_utf8(proof).expect("ASCII");
+    let (mut inside, mut defined, mut deleted) = (0, 0, 0);
+    for line in proof.lines() {
+        let is_definition = [" : u", " : q"].iter().any(|variable| line.contains(variable));
+        if line.starts_with("red") && is_definition {
+            defined += 1;
+        }
+        deleted += usize::from(line.starts_with("del"));
+        assert!(inside == 0 || !line.starts_with("red") && !line.starts_with("del"), "{line}");
+        inside += i32::from(line.starts_with("pbc")) - i32::from(line.starts_with("qed"));
+    }
+    assert!(defined > 4 && deleted > 1, "{defined} {deleted}");
 }
 
 #[test]
