@@ -188,32 +188,44 @@ fn veripb_verifies_first_solutions() {
     }
 }
 
-/// Returns a random tree with these numbers of further levels and of lists, whose leaves are searches.
+/// Returns a random tree with at most this number of further levels; `listed` is set if sets of
+/// diagonals are listed above it. It refutes every position that has no completion, unless it
+/// eliminates a square where that is not possible.
 fn random_tree(n: usize, depth: usize, listed: bool, random: &mut Rng) -> Refutation {
     if depth == 0 {
         return Refutation::search();
     }
-    let kind = random.u8(0..5);
-    let mut below = || random_tree(n, depth - 1, listed || kind > 2, random);
+    let kind = random.u8(0..7);
+    let mut below = |listed: bool| random_tree(n, depth - 1, listed, random);
     match kind {
         0 => Refutation::search(),
-        1 | 2 => {
-            let then = below();
+        1 => {
+            let children: Vec<Refutation> = (0..n).map(|_| below(listed)).collect();
+            let row = random.usize(0..n);
+            let squares = (row * n..row * n + n).zip(children).collect::<Vec<_>>();
+            Refutation::branch(n, Line::Row(row), &squares)
+        }
+        2 | 3 => {
+            let then = below(listed);
             let mut bound = Multipliers::none(n);
             let largest = [1, 100, 100_000][random.usize(0..3)];
             bound.columns.iter_mut().for_each(|y| *y = random.i64(-largest..=largest));
             for diagonals in [&mut bound.diagonals, &mut bound.antidiagonals] {
                 diagonals.iter_mut().for_each(|y| *y = random.i64(0..=largest));
             }
-            Refutation::dual_bound(&bound, random.u8(0..4) > 0, &then)
+            if kind == 2 {
+                Refutation::dual_bound(&bound, random.u8(0..4) > 0, &then)
+            } else {
+                Refutation::elimination(&bound, &[random.usize(0..n * n)], &then)
+            }
         }
         _ if listed => {
-            let [unused, used] = [below(), below()];
+            let [unused, used] = [below(true), below(true)];
             let number = random.usize(0..2 * n - 1);
             let line = [Line::Diagonal(number), Line::Antidiagonal(number)][random.usize(0..2)];
             Refutation::cases(n, line, &unused, &used)
         }
-        _ => Refutation::listed_sets(&below()),
+        _ => Refutation::listed_sets(&below(true)),
     }
 }
 
@@ -239,10 +251,18 @@ fn veripb_verifies_listed_sets_of_diagonals() {
             queens.push(Square::new(row, column));
             first_attack(Piece::Queen, n, &queens).is_none()
         };
-        let smaller = |row: usize| (0..solution[row]).filter(move |&column| is_free(row, column));
-        let prefixes: usize = (0..n).map(|row| smaller(row).count()).sum();
-        let tree = |_| random_tree(n, 5, false, &mut random);
-        let trees: Vec<Refutation> = (0..prefixes).map(tree).collect();
+        let squares = (0..n).flat_map(|row| (0..solution[row]).map(move |column| (row, column)));
+        let tree = |(row, column): (usize, usize)| {
+            let prefix = [&solution[..row], &[column]].concat();
+            loop {
+                let tree = random_tree(n, 5, false, &mut random);
+                if first::check_refutation(n, &prefix, &tree, u64::MAX).is_ok() {
+                    return tree;
+                }
+            }
+        };
+        let trees: Vec<Refutation> =
+            squares.filter(|&(row, column)| is_free(row, column)).map(tree).collect();
         let proved = first::certificate(n, Some(&solution), &trees);
         let proved = proved.unwrap_or_else(|error| panic!("case {case}: {error}"));
         fs::write(&certificate, proved).expect("a file");

@@ -1,8 +1,7 @@
 //! The checker of refutations: it traverses a tree and repeats every step on one position.
 
 use super::LARGEST;
-use super::diagonal_sets::DiagonalSets;
-use super::observer::Observer;
+use super::observer::{ListCollector, Observer};
 use super::position::{Displaced, Kept, Position, TrailMark};
 use super::refutation::{Node, Order, read, skip_tree};
 use super::refuted_positions::RefutedPositions;
@@ -99,10 +98,10 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
     /// Reads the next tree and checks that it refutes the board with these queens on its first
     /// rows.
     pub(super) fn refute_prefix(&mut self, prefix: &[usize]) -> Result<(), ProofError> {
-        if O::FORESEES_LISTS && self.next_tree_lists_sets()? {
-            let mut lists = Vec::new();
-            self.foresee(&mut lists).refute_prefix(prefix)?;
-            self.observer.foresee_lists(lists)?;
+        if O::TRANSLATES && self.next_tree_lists_sets()? {
+            let mut collector = ListCollector::new(self.observer.most_listed_sets());
+            self.of_next_trees(&mut collector).refute_prefix(prefix)?;
+            self.observer.define_lists(collector.lists)?;
         }
         let mut position = Position::new(self.n, prefix);
         self.meter(&position)?;
@@ -129,12 +128,9 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         Ok(lists_sets)
     }
 
-    /// Returns a checker of the next trees that keeps their lists, without progress of this one.
-    fn foresee<'c>(
-        &'c mut self,
-        lists: &'c mut Vec<DiagonalSets>,
-    ) -> Checker<'r, 'c, 'a, Vec<DiagonalSets>> {
-        Checker::new(self.n, self.reader.clone(), u64::MAX, self.work.meter, lists)
+    /// Returns another checker of the next trees with this observer and the same meter.
+    fn of_next_trees<'c, P: Observer>(&'c mut self, observer: &'c mut P) -> Checker<'r, 'c, 'a, P> {
+        Checker::new(self.n, self.reader.clone(), u64::MAX, self.work.meter, observer)
     }
 
     /// Reads the next tree and checks that it refutes `position`, which is restored afterwards. If
@@ -259,13 +255,13 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             return Err(ProofError::Refused("it lists the sets of diagonals twice".into()));
         }
         self.work.add(Work::DUAL_BOUND)?;
-        self.observer.begin_list(position)?;
         let mark = position.mark();
         let listed = position.list_sets();
         self.meter(position)?;
-        if listed.is_err() {
+        let Ok(listed) = listed else {
             return Err(ProofError::Refused("it lists too many sets of diagonals".into()));
-        }
+        };
+        self.observer.begin_list(position, &listed)?;
         let refuted = self.keep_to_sets(position)?;
         Ok((Entered { mark, added: Added::Sets }, refuted))
     }
@@ -334,7 +330,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         if let Order::Weighted(lines) = order {
             position.set_weights(lines);
             // In one case, a position may be refuted that has a completion in the other.
-            if lines.remembers && !O::SEES_ALL_QUEENS && !position.has_sets() {
+            if lines.remembers && !O::TRANSLATES && !position.has_sets() {
                 blocks.clone_from(&lines.blocks);
             }
         }

@@ -110,7 +110,7 @@ pub struct OpenBoard {
 
 /// A set of diagonals of one direction that a completion may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Candidate {
+struct ListedSet {
     set: Diagonals,
     /// The sum of the squares of the places c - r, or r + c.
     squares: i64,
@@ -120,7 +120,7 @@ struct Candidate {
 /// has a partner in the other direction.
 #[derive(Clone, Debug)]
 pub struct DiagonalSets {
-    sets: [Vec<Candidate>; 2],
+    sets: [Vec<ListedSet>; 2],
     /// The sum of the squares of a pair.
     total: i64,
     /// The diagonals on which a queen could stand when the sets were listed.
@@ -199,8 +199,8 @@ impl DiagonalSets {
             let (open, taken) = (self.open[direction], taken[direction]);
             let needed = open.and(taken).or(assumed.used);
             let excluded = open.without(taken.or(usable[direction])).or(assumed.unused);
-            let is_possible = |candidate: &&Candidate| {
-                needed.without(candidate.set).is_empty() && candidate.set.and(excluded).is_empty()
+            let is_possible = |one: &&ListedSet| {
+                needed.without(one.set).is_empty() && one.set.and(excluded).is_empty()
             };
             listed.sets[direction] =
                 self.sets[direction].iter().filter(is_possible).copied().collect();
@@ -211,11 +211,11 @@ impl DiagonalSets {
     /// Removes the sets without a partner.
     pub(crate) fn matched(mut self) -> Self {
         let squares = [0, 1].map(|direction| {
-            self.sets[direction].iter().map(|candidate| candidate.squares).collect::<HashSet<_>>()
+            self.sets[direction].iter().map(|one| one.squares).collect::<HashSet<_>>()
         });
         for (direction, sets) in self.sets.iter_mut().enumerate() {
             let others = &squares[1 - direction];
-            sets.retain(|candidate| others.contains(&(self.total - candidate.squares)));
+            sets.retain(|one| others.contains(&(self.total - one.squares)));
         }
         self
     }
@@ -235,7 +235,7 @@ impl DiagonalSets {
         &self,
         direction: usize,
     ) -> impl ExactSizeIterator<Item = (Diagonals, i64)> {
-        self.sets[direction].iter().map(|candidate| (candidate.set, candidate.squares))
+        self.sets[direction].iter().map(|one| (one.set, one.squares))
     }
 
     /// Returns whether there is no set, so that the board has no completion.
@@ -251,20 +251,20 @@ impl DiagonalSets {
     /// Returns the number of pairs.
     pub fn pairs(&self) -> usize {
         let mut partners = HashMap::new();
-        for candidate in &self.sets[0] {
-            *partners.entry(self.total - candidate.squares).or_insert(0) += 1;
+        for one in &self.sets[0] {
+            *partners.entry(self.total - one.squares).or_insert(0) += 1;
         }
-        self.sets[1].iter().map(|candidate| partners.get(&candidate.squares).unwrap_or(&0)).sum()
+        self.sets[1].iter().map(|one| partners.get(&one.squares).unwrap_or(&0)).sum()
     }
 
     /// Returns the sets of a direction.
     pub fn sets(&self, direction: usize) -> impl ExactSizeIterator<Item = Diagonals> {
-        self.sets[direction].iter().map(|candidate| candidate.set)
+        self.sets[direction].iter().map(|one| one.set)
     }
 
     /// Returns whether a direction has this set.
     pub fn contains(&self, direction: usize, set: Diagonals) -> bool {
-        self.sets[direction].binary_search_by_key(&set, |candidate| candidate.set).is_ok()
+        self.sets[direction].binary_search_by_key(&set, |one| one.set).is_ok()
     }
 
     /// Returns the diagonals of a direction that a set contains.

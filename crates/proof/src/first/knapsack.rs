@@ -88,7 +88,7 @@ pub(crate) enum KnapsackOutcome {
 
 /// The tables of a knapsack, kept between calls to avoid allocation.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     narrow: SizedTables<i32>,
     wide: SizedTables<i64>,
 }
@@ -106,7 +106,7 @@ struct SizedTables<E> {
 /// Returns the greatest weight of a set of `count` of the `items` whose places sum to `sum`, and
 /// for each item the greatest weight of such a set that contains it; also returns the approximate
 /// number of operations. The items must be in ascending order of their places.
-pub(super) fn heaviest(
+pub(crate) fn heaviest(
     items: &[Item],
     count: usize,
     sum: i64,

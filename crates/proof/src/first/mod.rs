@@ -56,7 +56,7 @@ mod tests;
 
 pub use checked_refutations::{CheckedRefutation, CheckedRefutationSet};
 pub use diagonal_sets::{AssumedDiagonals, DiagonalSets, Diagonals, OpenBoard, TooManySets};
-pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome};
+pub(crate) use knapsack::{Heaviest, Item, KnapsackOutcome, Tables, heaviest};
 pub(crate) use observer::Observer;
 pub(crate) use position::Position;
 pub use refutation::{LARGEST_MULTIPLIER, Line, Multipliers, Refutation};
@@ -231,7 +231,7 @@ pub(crate) fn observe<O: Observer>(
 ) -> Result<(), ProofError> {
     let mut reader = Reader::new(proof);
     let stated = reader.number()?;
-    let limit = if O::SEES_ALL_QUEENS { u64::MAX } else { stated };
+    let limit = if O::TRANSLATES { u64::MAX } else { stated };
     check_claim(n, reader, limit, meter, observer).map(drop)
 }
 

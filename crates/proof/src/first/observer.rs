@@ -1,25 +1,31 @@
 //! An observer of the steps that the checker of refutations repeats.
 
-use super::diagonal_sets::DiagonalSets;
+use super::diagonal_sets::{DiagonalSets, TooManySets};
 use super::position::Position;
 use crate::ProofError;
 
 /// An observer of the checker. An error that it returns ends the check.
 ///
 /// Every refutation that the checker completes lies between a `begin` and the `end` of the same name.
-/// `refuted` says whether propagation has refuted the position at once; then nothing is observed
-/// between the two.
+/// Where there is a parameter `refuted`, it says whether propagation has refuted the position at once;
+/// then nothing is observed between the two.
 pub(crate) trait Observer {
-    /// True if the observer must see every queen of a search. The checker then remembers no
-    /// refuted positions, and is not bound by the work that the certificate states.
-    const SEES_ALL_QUEENS: bool = true;
+    /// True if the observer translates the proof: it must see every queen of a search, and know the
+    /// lists of a prefix before its refutation. The checker then remembers no refuted positions, is
+    /// not bound by the work that the certificate states, and checks prefixes with lists twice.
+    const TRANSLATES: bool = true;
 
-    /// True if the observer must know the lists of a refutation before it begins.
-    const FORESEES_LISTS: bool = true;
+    /// Returns how many listed sets of a prefix the observer accepts.
+    fn most_listed_sets(&self) -> usize {
+        usize::MAX
+    }
 
-    /// The refutation of the next prefix lists sets of diagonals: these, in this order, with those that
-    /// have no partner.
-    fn foresee_lists(&mut self, _lists: Vec<DiagonalSets>) -> Result<(), ProofError> {
+    /// The refutation of the next prefix has these lists, in the order of the tree, each with the sets
+    /// that have no partner. There is an error if they are more than the observer accepts.
+    fn define_lists(
+        &mut self,
+        _lists: Result<Vec<DiagonalSets>, TooManySets>,
+    ) -> Result<(), ProofError> {
         Ok(())
     }
 
@@ -53,16 +59,21 @@ pub(crate) trait Observer {
         Ok(())
     }
 
-    /// The sets of diagonals of the position are about to be listed.
-    fn begin_list(&mut self, _position: &Position) -> Result<(), ProofError> {
+    /// The sets of diagonals of the position were listed: these, with those that have no partner. The
+    /// tree below the list begins.
+    fn begin_list(
+        &mut self,
+        _position: &Position,
+        _listed: &DiagonalSets,
+    ) -> Result<(), ProofError> {
         Ok(())
     }
 
     /// The tree below the list is complete.
     fn end_list(&mut self) {}
 
-    /// The sets with a diagonal (`used`), or those without it, are the only ones that are possible
-    /// from now on.
+    /// A case begins: the possible sets are those with a diagonal, or those without it unless `used`
+    /// is set. `refuted` says whether keeping to them has refuted the position at once.
     fn begin_case(&mut self, _line: usize, _used: bool, _refuted: bool) -> Result<(), ProofError> {
         Ok(())
     }
@@ -86,18 +97,36 @@ pub(crate) trait Observer {
 
 /// The observer that ignores everything.
 impl Observer for () {
-    const SEES_ALL_QUEENS: bool = false;
-    const FORESEES_LISTS: bool = false;
+    const TRANSLATES: bool = false;
 }
 
-/// The observer that keeps all lists.
-impl Observer for Vec<DiagonalSets> {
-    const SEES_ALL_QUEENS: bool = false;
-    const FORESEES_LISTS: bool = false;
+/// An observer that keeps the lists, up to a number of sets.
+pub(super) struct ListCollector {
+    /// The lists so far; an error if they have more sets.
+    pub(super) lists: Result<Vec<DiagonalSets>, TooManySets>,
+    sets_left: usize,
+}
 
-    fn begin_list(&mut self, position: &Position) -> Result<(), ProofError> {
-        // Without a list, the refutation is refused.
-        self.extend(position.unmatched_sets());
+impl ListCollector {
+    /// Creates a collector that keeps at most this number of sets.
+    pub(super) const fn new(most_sets: usize) -> Self {
+        Self { lists: Ok(Vec::new()), sets_left: most_sets }
+    }
+}
+
+impl Observer for ListCollector {
+    const TRANSLATES: bool = false;
+
+    fn begin_list(&mut self, _: &Position, listed: &DiagonalSets) -> Result<(), ProofError> {
+        if let Ok(lists) = &mut self.lists {
+            match self.sets_left.checked_sub(listed.len(0) + listed.len(1)) {
+                Some(left) => {
+                    self.sets_left = left;
+                    lists.push(listed.clone());
+                }
+                None => self.lists = Err(TooManySets),
+            }
+        }
         Ok(())
     }
 }

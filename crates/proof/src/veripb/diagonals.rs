@@ -2,6 +2,7 @@
 
 use super::board_lines::{BoardLines, usage};
 use super::constraint::{Constraint, Literal};
+use super::direction::{Direction, first_line};
 use super::knapsack::{Branch, Knapsack, Step};
 use super::relaxation::PrefixBound;
 use super::writer::{Id, ProofWriter, ReversePolish};
@@ -17,7 +18,7 @@ struct Equations {
 }
 
 /// The equations of both directions.
-pub(super) struct Diagonals {
+pub(super) struct DiagonalEquations {
     n: usize,
     equations: [Equations; 2],
 }
@@ -32,7 +33,7 @@ pub(super) struct Claim<'k> {
     pub(super) with: Option<usize>,
 }
 
-impl Diagonals {
+impl DiagonalEquations {
     /// Derives the equations.
     pub(super) fn new(
         lines: &BoardLines,
@@ -40,11 +41,12 @@ impl Diagonals {
     ) -> Result<Self, ProofError> {
         let n = lines.n;
         let mut equations = Vec::new();
-        for first in [2 * n, (4 * n).saturating_sub(1)] {
+        for direction in [0, 1] {
+            let first = first_line(n, direction);
             let diagonals = first..first + (2 * n).saturating_sub(1);
             // The place is c + (n - 1 - r) for diagonals, c + r for antidiagonals.
             let place = |line: usize| match line {
-                row if row < n && first == 2 * n => n - 1 - row,
+                row if row < n && direction == 0 => n - 1 - row,
                 row if row < n => row,
                 column if column < 2 * n => column - n,
                 diagonal if diagonals.contains(&diagonal) => diagonal - first,
@@ -61,7 +63,7 @@ impl Diagonals {
 
     /// Derives the equation of the squares of both directions: (c - r)² + (r + c)² = 2r² + 2c².
     /// Returns the constraints ≥ and ≤.
-    pub(super) fn squares(
+    pub(super) fn sum_of_squares(
         lines: &BoardLines,
         writer: &mut ProofWriter<'_>,
     ) -> Result<[Id; 2], ProofError> {
@@ -116,6 +118,22 @@ impl Diagonals {
         let negated = writer.begin_contradiction(&claim.constraint(self.n))?;
         self.write_steps(claim, negated, steps, writer)?;
         writer.end_contradiction()
+    }
+
+    /// Proves that no set of a direction weighs more than `most`, or that there is none. Returns the
+    /// identifier as [`Self::write`] does.
+    pub(super) fn prove(
+        &self,
+        of: &Direction,
+        most: Option<i128>,
+        writer: &mut ProofWriter<'_>,
+    ) -> Result<Id, ProofError> {
+        let knapsack = of.knapsack(most);
+        let Ok(steps) = knapsack.prove(&[], None, writer.lines_left()) else {
+            return writer.exceed();
+        };
+        let (direction, lines) = (of.direction, &of.lines);
+        self.write(&Claim { direction, knapsack: &knapsack, lines, with: None }, &steps, writer)
     }
 
     /// Writes steps that lead to a contradiction with the constraint `negated`: the weight of the

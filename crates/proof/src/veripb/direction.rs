@@ -3,8 +3,14 @@
 use super::knapsack::Knapsack;
 use crate::first::{Item, Position};
 
+/// Returns the first line of a direction: 0 for the diagonals, 1 for the antidiagonals.
+pub(super) const fn first_line(n: usize, direction: usize) -> usize {
+    if direction == 0 { 2 * n } else { (4 * n).saturating_sub(1) }
+}
+
 /// The diagonals of a direction that can be used.
 pub(super) struct Direction {
+    pub(super) direction: usize,
     pub(super) lines: Vec<usize>,
     pub(super) items: Vec<Item>,
     pub(super) count: i64,
@@ -15,7 +21,7 @@ impl Direction {
     /// Creates the direction with the weights `y`, by line.
     pub(super) fn new(position: &Position, y: &[i64], direction: usize) -> Self {
         let n = position.n();
-        let first = if direction == 0 { 2 * n } else { 4 * n - 1 };
+        let first = first_line(n, direction);
         let lines: Vec<usize> =
             (first..first + 2 * n - 1).filter(|&line| position.is_usable(line)).collect();
         let item = |&line: &usize| Item { place: (line - first) as i64, weight: y[line] };
@@ -26,7 +32,7 @@ impl Direction {
         let count = open(0..n).count() as i64;
         let sum =
             if direction == 0 { columns - rows + (n as i64 - 1) * count } else { rows + columns };
-        Self { lines, items, count, sum }
+        Self { direction, lines, items, count, sum }
     }
 
     /// Returns the weight of all diagonals.

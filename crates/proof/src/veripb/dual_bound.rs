@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::board_lines::BoardLines;
-use super::diagonals::{Claim, Diagonals};
+use super::diagonals::{Claim, DiagonalEquations};
 use super::direction::Direction;
 use super::first::FirstProof;
 use super::knapsack::{Knapsack, Step};
@@ -39,7 +39,7 @@ type Proofs = [Option<Proof>; 2];
 struct DualBound<'b, 'w> {
     writer: &'b mut ProofWriter<'w>,
     lines: &'b BoardLines,
-    diagonals: &'b Diagonals,
+    diagonals: &'b DiagonalEquations,
     list: Option<&'b ProvedList>,
     position: &'b Position,
     /// Dual feasible multipliers by line.
@@ -116,8 +116,8 @@ impl DualBound<'_, '_> {
         most_steps: usize,
     ) -> Option<Proof> {
         let knapsack = self.directions[direction].knapsack(most.map(i128::from));
-        let most_steps = most_steps.min(self.writer.most_steps());
-        let steps = knapsack.prove(with, most_steps).ok()?;
+        let most_steps = most_steps.min(self.writer.lines_left());
+        let steps = knapsack.prove(&[], with, most_steps).ok()?;
         Some((knapsack, steps))
     }
 
@@ -148,7 +148,7 @@ impl DualBound<'_, '_> {
         let with = with.and_then(|line| lines.iter().position(|&other| other == line));
         match self.find(direction, most, with, usize::MAX) {
             Some(found) => self.write(direction, &found, with).map(Some),
-            None => self.writer.reserve(u64::MAX).map(|()| None),
+            None => self.writer.exceed(),
         }
     }
 
@@ -202,7 +202,7 @@ impl DualBound<'_, '_> {
             match found {
                 Some(found) => lemmas[direction] = Some(self.write(direction, &found, None)?),
                 None if any[direction] < weights[direction] && slack >= 0 => {
-                    self.writer.reserve(u64::MAX)?;
+                    return self.writer.exceed();
                 }
                 None => {}
             }

@@ -7,12 +7,12 @@ use std::ops::Range;
 use super::board_lines::{BoardLines, usage};
 use super::claim;
 use super::constraint::{Constraint, Variable};
-use super::diagonals::Diagonals;
+use super::diagonals::DiagonalEquations;
 use super::listed_sets::{DefinedList, NextVariables, ProvedList};
 use super::search_tree::{SearchTree, clause};
 use super::writer::{Id, ProofWriter};
 use crate::ProofError;
-use crate::first::{DiagonalSets, Observer, Position};
+use crate::first::{DiagonalSets, Observer, Position, TooManySets};
 
 /// A writer of the proof that no solution comes before the given one.
 pub(super) struct FirstProof<'p, 'w> {
@@ -20,11 +20,12 @@ pub(super) struct FirstProof<'p, 'w> {
     solution: Option<&'p [usize]>,
     pub(super) writer: &'p mut ProofWriter<'w>,
     pub(super) lines: BoardLines,
-    pub(super) diagonals: Diagonals,
+    pub(super) diagonals: DiagonalEquations,
     /// The equation of the squares of all diagonals, ≥ and ≤, once it is needed.
-    squares: Option<[Id; 2]>,
-    /// The lists of the prefix that are still to be proved, with the identifiers of the definitions.
+    sum_of_squares: Option<[Id; 2]>,
+    /// The lists of the prefix that are still to be proved.
     lists: VecDeque<DefinedList>,
+    /// The identifiers of the definitions of the prefix.
     definitions: Option<Range<Id>>,
     next_variables: NextVariables,
     /// The list of the position.
@@ -44,14 +45,14 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         let (identifiers, count) = claim::first(n, solution).identifiers();
         writer.begin(count)?;
         let lines = BoardLines::new(n, &identifiers, writer)?;
-        let diagonals = Diagonals::new(&lines, writer)?;
+        let diagonals = DiagonalEquations::new(&lines, writer)?;
         Ok(Self {
             n,
             solution,
             writer,
             lines,
             diagonals,
-            squares: None,
+            sum_of_squares: None,
             lists: VecDeque::new(),
             definitions: None,
             next_variables: NextVariables::default(),
@@ -80,8 +81,8 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         self.writer.conclude_unsatisfiable()
     }
 
-    /// Returns whether the position's list says which sets use a diagonal. Of other diagonals, one case
-    /// is the position itself, and in the other one no set is possible.
+    /// Returns whether the position's list says which sets use a diagonal. No set uses another diagonal:
+    /// the first case is then the whole position, and the second one has no possible set.
     fn is_listed(&self, line: usize) -> bool {
         self.list.as_ref().is_some_and(|list| list.is_open(line))
     }
@@ -96,9 +97,19 @@ impl<'p, 'w> FirstProof<'p, 'w> {
 }
 
 impl Observer for FirstProof<'_, '_> {
-    fn foresee_lists(&mut self, lists: Vec<DiagonalSets>) -> Result<(), ProofError> {
-        if self.squares.is_none() {
-            self.squares = Some(Diagonals::squares(&self.lines, self.writer)?);
+    /// Each set is defined by two lines.
+    fn most_listed_sets(&self) -> usize {
+        self.writer.lines_left() / 2
+    }
+
+    fn define_lists(
+        &mut self,
+        lists: Result<Vec<DiagonalSets>, TooManySets>,
+    ) -> Result<(), ProofError> {
+        let Ok(lists) = lists else { return self.writer.exceed() };
+        if self.sum_of_squares.is_none() {
+            let equation = DiagonalEquations::sum_of_squares(&self.lines, self.writer)?;
+            self.sum_of_squares = Some(equation);
         }
         let first = self.writer.next();
         for list in lists {
@@ -119,7 +130,11 @@ impl Observer for FirstProof<'_, '_> {
     }
 
     fn end_prefix(&mut self, prefix: &[usize], refuted: bool) -> Result<(), ProofError> {
-        if !refuted && !prefix.is_empty() {
+        if prefix.is_empty() {
+            // The conclusion needs all constraints.
+            return Ok(());
+        }
+        if !refuted {
             self.writer.end_contradiction()?;
         }
         self.definitions.take().map_or(Ok(()), |definitions| self.writer.delete(definitions))
@@ -158,10 +173,10 @@ impl Observer for FirstProof<'_, '_> {
         self.search.take().map_or(Ok(()), |search| search.write(self.n, self.writer))
     }
 
-    fn begin_list(&mut self, position: &Position) -> Result<(), ProofError> {
-        if let (Some(list), Some(squares)) = (self.lists.pop_front(), self.squares) {
-            self.list = Some(list.prove(squares, self, position)?);
-        }
+    fn begin_list(&mut self, position: &Position, _: &DiagonalSets) -> Result<(), ProofError> {
+        let list = self.lists.pop_front().zip(self.sum_of_squares);
+        let (list, sum_of_squares) = list.expect("lists are defined before their prefix");
+        self.list = Some(list.prove(sum_of_squares, self, position)?);
         Ok(())
     }
 

@@ -7,11 +7,13 @@
 //! used before some place. (Weights are nearly linear in the place on both sides of the middle, so
 //! that many sets weigh about the same; what they have in common is how many are on each side.)
 //!
-//! Sets can be excluded by clauses. Then the claim is that there is no other one, and the search also
-//! branches on the diagonals with the largest reduced costs, most of which all sets agree on.
+//! Sets can be excluded by clauses. Then the claim is that there is no other one. The search also
+//! branches on the diagonals with the largest reduced costs, since all excluded sets agree on most of
+//! them, and prefers the branching that leaves the fewest diagonals open: bounds are useless where
+//! there are sets.
 
 use super::relaxation::{Duals, Optimum, Outcome, PrefixBound, Relaxation};
-use crate::first::Item;
+use crate::first::{Diagonals, Item};
 
 /// The number of items, and of places, at which branching is compared.
 const CANDIDATES: usize = 5;
@@ -83,7 +85,7 @@ struct Search<'a> {
     rows: Vec<Row>,
     bounds: Vec<PrefixBound>,
     /// The excluded sets, by item.
-    excluded: &'a [Vec<bool>],
+    excluded: &'a [Diagonals],
     steps: Vec<Step>,
     most_steps: usize,
 }
@@ -115,20 +117,10 @@ impl Knapsack {
     }
 
     /// Returns the steps of a proof of the claim for sets that contain the item `with`, if there is
-    /// one, in at most about this number of steps.
+    /// one, in at most about this number of steps. The sets `excluded`, by item, are excluded by clauses.
     pub(super) fn prove(
         &self,
-        with: Option<usize>,
-        most_steps: usize,
-    ) -> Result<Vec<Step>, Failed> {
-        self.prove_excluding(&[], with, most_steps)
-    }
-
-    /// Returns the steps of a proof like those of [`Self::prove`] where these sets, by item, are
-    /// excluded by clauses.
-    pub(super) fn prove_excluding(
-        &self,
-        excluded: &[Vec<bool>],
+        excluded: &[Diagonals],
         with: Option<usize>,
         most_steps: usize,
     ) -> Result<Vec<Step>, Failed> {
@@ -192,13 +184,22 @@ impl Search<'_> {
             if !propagate(&self.rows, values) {
                 return false;
             }
-            let agrees = |(value, of_set): (&Option<bool>, &bool)| *value != Some(!of_set);
-            excluded.retain(|&set| values.iter().zip(&self.excluded[set]).all(agrees));
+            if excluded.is_empty() {
+                return true;
+            }
+            let with = |value: Option<bool>| -> Diagonals {
+                (0..values.len()).filter(|&item| values[item] == value).collect()
+            };
+            let (chosen, rejected, free) = (with(Some(true)), with(Some(false)), with(None));
+            excluded.retain(|&set| {
+                let set = self.excluded[set];
+                chosen.without(set).is_empty() && rejected.and(set).is_empty()
+            });
             let Some(&set) = excluded.first() else { return true };
-            let mut free = (0..values.len()).filter(|&item| values[item].is_none());
+            let mut free = free.iter();
             match (free.next(), free.next()) {
                 (None, _) => return false,
-                (Some(item), None) => values[item] = Some(!self.excluded[set][item]),
+                (Some(item), None) => values[item] = Some(!self.excluded[set].contains(item)),
                 _ => return true,
             }
         }
@@ -343,6 +344,7 @@ impl Search<'_> {
             let (bound, free) = open
                 .clone()
                 .fold((0.0, 0), |(bound, free), other| (bound + other.0, free + other.1));
+            // With sets left, the weights hardly matter.
             let bound = if node.excluded.is_empty() { bound } else { 0.0 };
             let score = (open.count(), bound, free);
             let first = match bounds {
@@ -441,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_sets_is_proved_if_it_is_complete() {
+    fn steps_are_found_exactly_for_complete_lists_of_sets() {
         let mut random = fastrand::Rng::with_seed(90);
         let (mut proved, mut long) = (0, 0);
         for case in 0..600 {
@@ -469,17 +471,18 @@ mod tests {
             };
             let all = (0u32..1 << number).map(|bits| (0..number).map(move |i| bits >> i & 1 == 1));
             let mut sets: Vec<Vec<bool>> = all.map(Iterator::collect).filter(is_heavy).collect();
-            let steps = knapsack.prove_excluding(&sets, None, usize::MAX);
+            let prove = |sets: &[Vec<bool>]| {
+                let items = |set: &Vec<bool>| (0..set.len()).filter(|&item| set[item]).collect();
+                let excluded: Vec<Diagonals> = sets.iter().map(items).collect();
+                knapsack.prove(&excluded, None, usize::MAX)
+            };
+            let steps = prove(&sets);
             assert!(steps.is_ok(), "case {case}: {} sets", sets.len());
             proved += usize::from(sets.len() > 1);
             long += usize::from(sets.len() > 10);
             if !sets.is_empty() {
                 sets.swap_remove(random.usize(0..sets.len()));
-                assert_eq!(
-                    knapsack.prove_excluding(&sets, None, usize::MAX),
-                    Err(Failed),
-                    "{case}"
-                );
+                assert_eq!(prove(&sets), Err(Failed), "{case}");
             }
         }
         assert!(proved > 200 && long > 20, "{proved} {long}");

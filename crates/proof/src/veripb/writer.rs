@@ -44,16 +44,18 @@ impl<'w> ProofWriter<'w> {
     }
 
     /// Returns the number of further lines that the limit allows.
-    pub(super) fn most_steps(&self) -> usize {
+    pub(super) fn lines_left(&self) -> usize {
         usize::try_from(self.most_lines - self.lines).unwrap_or(usize::MAX)
     }
 
     /// Ends the proof with an error if this number of further lines would exceed the limit.
     pub(super) fn reserve(&mut self, lines: u64) -> Result<(), ProofError> {
-        if self.lines.saturating_add(lines) > self.most_lines {
-            return self.interrupt(Interruption::LineLimit(self.most_lines));
-        }
-        Ok(())
+        if self.lines.saturating_add(lines) > self.most_lines { self.exceed() } else { Ok(()) }
+    }
+
+    /// Ends the proof with an error, since it would exceed the limit on lines.
+    pub(super) fn exceed<T>(&mut self) -> Result<T, ProofError> {
+        self.interrupt(Interruption::LineLimit(self.most_lines))
     }
 
     pub(super) fn interrupt<T>(&mut self, interruption: Interruption) -> Result<T, ProofError> {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::super::knapsack::{Heaviest, Item, KnapsackOutcome, Tables, heaviest};
-use super::{Candidate, Diagonals, TooManySets};
+use super::{Diagonals, ListedSet, TooManySets};
 
 /// The largest number of sets that are listed for a direction.
 const MOST_SETS: usize = 1 << 14;
@@ -79,7 +79,7 @@ impl Listing {
         most: i64,
         most_entries: usize,
         operations: &mut usize,
-    ) -> Result<Vec<Candidate>, TooManySets> {
+    ) -> Result<Vec<ListedSet>, TooManySets> {
         let Self { lines, places, count, sum } = self;
         if places.len() < *count {
             return Ok(Vec::new());
@@ -122,7 +122,7 @@ impl Listing {
         let squares = |set: Diagonals| set.iter().map(|line| (line as i64 + first).pow(2)).sum();
         let mut sets = search.found;
         sets.sort_unstable();
-        Ok(sets.into_iter().map(|set| Candidate { set, squares: squares(set) }).collect())
+        Ok(sets.into_iter().map(|set| ListedSet { set, squares: squares(set) }).collect())
     }
 
     /// Returns the diagonals in ascending distance from a middle, times [`SCALE`], for which the sum

@@ -23,20 +23,12 @@ pub(in super::super) enum Kept {
 pub(in super::super) struct Assumed([AssumedDiagonals; 2]);
 
 impl Position {
-    /// Lists the sets of diagonals that the further queens of a completion can stand on.
+    /// Lists the sets of diagonals that the further queens of a completion can stand on. Returns them,
+    /// with those that have no partner.
     ///
     /// # Errors
     /// Returns an error if there are too many.
-    pub(in super::super) fn list_sets(&mut self) -> Result<(), TooManySets> {
-        self.sets = Some(self.unmatched_sets()?.matched());
-        Ok(())
-    }
-
-    /// Lists these sets and those without a partner, without a change of the position.
-    ///
-    /// # Errors
-    /// Returns an error if there are too many.
-    pub(in super::super) fn unmatched_sets(&self) -> Result<DiagonalSets, TooManySets> {
+    pub(in super::super) fn list_sets(&mut self) -> Result<DiagonalSets, TooManySets> {
         let n = self.n;
         let open = |first: usize| {
             (0..n).filter(|&i| !self.lines[first + i].is_taken()).collect::<Vec<_>>()
@@ -46,7 +38,9 @@ impl Position {
         let board = OpenBoard { n, rows, columns, diagonals };
         let (listed, operations) = DiagonalSets::list_unmatched(&board, MOST_ENTRIES);
         self.spend(operations);
-        listed
+        let listed = listed?;
+        self.sets = Some(listed.clone().matched());
+        Ok(listed)
     }
 
     /// Removes the listed sets.

@@ -1,7 +1,7 @@
 //! Tests of trees that list the sets of diagonals and distinguish cases.
 
 use super::*;
-use crate::veripb::translate;
+use crate::veripb::{TranslationError, translate};
 
 /// Returns a random tree of case distinctions, up to so many below each other, with these leaves.
 fn cases(
@@ -79,25 +79,43 @@ fn certificates_with_cases_prove_the_first_solutions_of_small_boards() {
 
 #[test]
 fn a_translation_for_veripb_defines_listed_sets_before_the_prefix_and_deletes_them_after_it() {
-    let (solution, refutations) = searched(8);
-    let listed = |_| Refutation::listed_sets(&Refutation::search());
-    let trees: Vec<Refutation> = refutations.iter().map(listed).collect();
-    let certificate = certificate(8, solution.as_deref(), &trees).expect("a proof");
-    let (mut formula, mut proof) = (Vec::new(), Vec::new());
-    translate(&certificate, u64::MAX, &mut Meter::new(None), &mut formula, &mut proof)
-        .expect("a translation");
-    let proof = String::from_utf8(proof).expect("ASCII");
+    let n = 12;
+    let (solution, refutations) = searched(n);
+    let listed = Refutation::listed_sets(&Refutation::search());
+    let children: Vec<_> = (6 * n..7 * n).map(|square| (square, listed.clone())).collect();
+    let trees: Vec<Refutation> =
+        refutations.iter().map(|_| Refutation::branch(n, Line::Row(6), &children)).collect();
+    let certificate = certificate(n, solution.as_deref(), &trees).expect("a proof");
+    let translated = |most_lines: u64| {
+        let (mut formula, mut proof) = (Vec::new(), Vec::new());
+        let mut meter = Meter::new(None);
+        translate(&certificate, most_lines, &mut meter, &mut formula, &mut proof)
+            .map(|_| String::from_utf8(proof).expect("ASCII"))
+    };
+    let proof = translated(u64::MAX).expect("a translation");
     let (mut inside, mut defined, mut deleted) = (0, 0, 0);
     for line in proof.lines() {
-        let is_definition = [" : u", " : q"].iter().any(|variable| line.contains(variable));
-        if line.starts_with("red") && is_definition {
-            defined += 1;
+        let words: Vec<&str> = line.split([' ', ';']).collect();
+        match words[0] {
+            "red" if [" : u", " : q"].iter().any(|variable| line.contains(variable)) => {
+                assert_eq!(inside, 0, "{line}");
+                defined += 1;
+            }
+            "del" => {
+                assert_eq!(inside, 0, "{line}");
+                let [first, end] = [2, 3].map(|word| words[word].parse::<u64>().expect(line));
+                deleted += end - first;
+            }
+            "pbc" => inside += 1,
+            "qed" => inside -= 1,
+            _ => {}
         }
-        deleted += usize::from(line.starts_with("del"));
-        assert!(inside == 0 || !line.starts_with("red") && !line.starts_with("del"), "{line}");
-        inside += i32::from(line.starts_with("pbc")) - i32::from(line.starts_with("qed"));
     }
-    assert!(defined > 4 && deleted > 0, "{defined} {deleted}");
+    assert!(defined == deleted && defined > 20, "{defined} {deleted}");
+    for most_lines in [20, 200, proof.lines().count() as u64 - 1] {
+        let limited = translated(most_lines);
+        assert!(matches!(limited, Err(TranslationError::LineLimit(_))), "{most_lines}");
+    }
 }
 
 #[test]
