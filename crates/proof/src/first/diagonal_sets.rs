@@ -147,8 +147,8 @@ impl DiagonalSets {
         (listed.map(Self::matched), operations)
     }
 
-    /// Lists the sets like [`Self::list`], but also those without a partner whose squares are not too
-    /// large.
+    /// Lists the sets like [`Self::list`], but also those without a partner whose squares are not
+    /// too large.
     pub(super) fn list_unmatched(
         board: &OpenBoard,
         most_entries: usize,

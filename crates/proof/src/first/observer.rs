@@ -6,9 +6,9 @@ use crate::ProofError;
 
 /// An observer of the checker. An error that it returns ends the check.
 ///
-/// Every refutation that the checker completes lies between a `begin` and the `end` of the same name.
-/// Where there is a parameter `refuted`, it says whether propagation has refuted the position at once;
-/// then nothing is observed between the two.
+/// Every refutation that the checker completes lies between a `begin` and the `end` of the same
+/// name. Where there is a parameter `refuted`, it says whether propagation has refuted the position
+/// at once; then nothing is observed between the two.
 pub(crate) trait Observer {
     /// True if the observer translates the proof: it must see every queen of a search, and know the
     /// lists of a prefix before its refutation. The checker then remembers no refuted positions, is
@@ -20,8 +20,8 @@ pub(crate) trait Observer {
         usize::MAX
     }
 
-    /// The refutation of the next prefix has these lists, in the order of the tree, each with the sets
-    /// that have no partner. There is an error if they are more than the observer accepts.
+    /// The refutation of the next prefix has these lists, in the order of the tree, each with the
+    /// sets that have no partner. There is an error if they are more than the observer accepts.
     fn define_lists(
         &mut self,
         _lists: Result<Vec<DiagonalSets>, TooManySets>,
@@ -59,8 +59,8 @@ pub(crate) trait Observer {
         Ok(())
     }
 
-    /// The sets of diagonals of the position were listed: these, with those that have no partner. The
-    /// tree below the list begins.
+    /// The sets of diagonals of the position were listed: these, with those that have no partner.
+    /// The tree below the list begins.
     fn begin_list(
         &mut self,
         _position: &Position,
@@ -72,8 +72,8 @@ pub(crate) trait Observer {
     /// The tree below the list is complete.
     fn end_list(&mut self) {}
 
-    /// A case begins: the possible sets are those with a diagonal, or those without it unless `used`
-    /// is set. `refuted` says whether keeping to them has refuted the position at once.
+    /// A case begins: the possible sets are those with a diagonal, or those without it unless
+    /// `used` is set. `refuted` says whether keeping to them has refuted the position at once.
     fn begin_case(&mut self, _line: usize, _used: bool, _refuted: bool) -> Result<(), ProofError> {
         Ok(())
     }

@@ -309,8 +309,8 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     })
 }
 
-/// Reads the next tree of the board of size `n` without checking it. Its root has this depth; `visit`
-/// is called with each node and the operations of reading it.
+/// Reads the next tree of the board of size `n` without checking it. Its root has this depth;
+/// `visit` is called with each node and the operations of reading it.
 pub(super) fn skip_tree(
     reader: &mut Reader<'_>,
     n: usize,

@@ -20,10 +20,10 @@ pub(crate) enum Variable {
     /// The first level that differs from the given solution is this one, and it has fewer queens:
     /// `g3`.
     FewerOn(u16),
-    /// The diagonals that are used are this set of a list: `u3`. Sets are 0-based here, and 1-based in
-    /// the notation, as are limits.
+    /// The diagonals that are used are this set of a list: `u3`. Sets are 0-based here, and 1-based
+    /// in the notation, as are thresholds.
     Set(u32),
-    /// The squares of the diagonals that are used sum to at least this limit: `q3`.
+    /// The squares of the diagonals that are used sum to at least this threshold: `q3`.
     SquaresAtLeast(u32),
 }
 

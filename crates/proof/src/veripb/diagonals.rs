@@ -74,9 +74,9 @@ impl DiagonalEquations {
         })
     }
 
-    /// Derives that Σ weight · u over the diagonals is the sum of the weights of the rows and columns.
-    /// The weights are not negative, and for each square those of its row and column have the same sum
-    /// as those of its diagonals. Returns the constraints ≥ and ≤.
+    /// Derives that Σ weight · u over the diagonals is the sum of the weights of the rows and
+    /// columns. The weights are not negative, and for each square those of its row and column have
+    /// the same sum as those of its diagonals. Returns the constraints ≥ and ≤.
     fn equation(
         lines: &BoardLines,
         writer: &mut ProofWriter<'_>,
@@ -120,8 +120,8 @@ impl DiagonalEquations {
         writer.end_contradiction()
     }
 
-    /// Proves that no set of a direction weighs more than `most`, or that there is none. Returns the
-    /// identifier as [`Self::write`] does.
+    /// Proves that no set of a direction weighs more than `most`, or that there is none. Returns
+    /// the identifier as [`Self::write`] does.
     pub(super) fn prove(
         &self,
         of: &Direction,

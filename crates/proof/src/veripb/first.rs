@@ -81,8 +81,8 @@ impl<'p, 'w> FirstProof<'p, 'w> {
         self.writer.conclude_unsatisfiable()
     }
 
-    /// Returns whether the position's list says which sets use a diagonal. No set uses another diagonal:
-    /// the first case is then the whole position, and the second one has no possible set.
+    /// Returns whether the position's list says which sets use a diagonal. No set uses another
+    /// diagonal: the first case is then the whole position, and the second one has no possible set.
     fn is_listed(&self, line: usize) -> bool {
         self.list.as_ref().is_some_and(|list| list.is_open(line))
     }

@@ -8,9 +8,9 @@
 //! that many sets weigh about the same; what they have in common is how many are on each side.)
 //!
 //! Sets can be excluded by clauses. Then the claim is that there is no other one. The search also
-//! branches on the diagonals with the largest reduced costs, since all excluded sets agree on most of
-//! them, and prefers the branching that leaves the fewest diagonals open: bounds are useless where
-//! there are sets.
+//! branches on the diagonals with the largest reduced costs, since all excluded sets agree on most
+//! of them, and prefers the branching that leaves the fewest diagonals open: bounds are useless
+//! where there are sets.
 
 use super::relaxation::{Duals, Optimum, Outcome, PrefixBound, Relaxation};
 use crate::first::{Diagonals, Item};
@@ -117,7 +117,8 @@ impl Knapsack {
     }
 
     /// Returns the steps of a proof of the claim for sets that contain the item `with`, if there is
-    /// one, in at most about this number of steps. The sets `excluded`, by item, are excluded by clauses.
+    /// one, in at most about this number of steps. The sets `excluded`, by item, are excluded by
+    /// clauses.
     pub(super) fn prove(
         &self,
         excluded: &[Diagonals],

@@ -1,24 +1,24 @@
 //! Lists of sets of diagonals.
 //!
-//! A list is proved with these variables: u says that the open diagonals of a direction that are used
-//! are those of a certain set, and q that the squares of the diagonals of one direction sum to at
-//! least a certain threshold (an order encoding of the sum). The proof has these steps:
+//! A list is proved with these variables: u says that the open diagonals of a direction that are
+//! used are those of a certain set, and q that the squares of the diagonals of one direction sum to
+//! at least a certain threshold (an order encoding of the sum). The proof has these steps:
 //!
 //! 1. One direction is listed first. The squares of the other one have a known least sum (a
-//!    knapsack), so those of the listed one are bounded. Branch and bound shows that one of its sets
-//!    is used: if none is, the definitions of u exclude each of them.
-//! 2. A set of this direction determines all q. So if s and t are successive sums of squares of sets,
-//!    q for the threshold s + 1 implies q for t.
-//! 3. The squares of both directions have a known sum, so a set of the other direction determines all
-//!    q, too, and contradicts them if it has no partner. So branch and bound shows that one of the
-//!    sets with a partner is used.
+//!    knapsack), so those of the listed one are bounded. Branch and bound shows that one of its
+//!    sets is used: if none is, the definitions of u exclude each of them.
+//! 2. A set of this direction determines all q. So if s and t are successive sums of squares of
+//!    sets, q for the threshold s + 1 implies q for t.
+//! 3. The squares of both directions have a known sum, so a set of the other direction determines
+//!    all q, too, and contradicts them if it has no partner. So branch and bound shows that one of
+//!    the sets with a partner is used.
 //! 4. Each set implies that one of its partners is used. A diagonal is used only if one of its sets
 //!    is (its *support clause*), and at most one set of a direction is used.
 //!
-//! From this, unit propagation draws the checker's conclusions about possible sets. The bound on the
-//! weight of the used diagonals is a sum: each weight times a support clause, and the bound times "at
-//! most one set is used". Sets that are not possible do not matter there, since their variables are
-//! false.
+//! From this, unit propagation draws the checker's conclusions about possible sets. The bound on
+//! the weight of the used diagonals is a sum: each weight times a support clause, and the bound
+//! times "at most one set is used". Sets that are not possible do not matter there, since their
+//! variables are false.
 //!
 //! VeriPB accepts definitions only outside proofs by contradiction. So they are written before the
 //! prefix whose refutation has the list, and deleted after it.
@@ -44,13 +44,13 @@ pub(super) struct NextVariables {
 /// A list whose variables are defined.
 pub(super) struct DefinedList {
     n: usize,
-    /// All sets of a certain size, with those that have no partner.
+    /// The sets, with those that have no partner.
     listed: DiagonalSets,
     /// The direction that is listed first.
     listed_first: usize,
     /// By direction: all sets of the first one, and the sets of the other one with a partner.
     sets: [Vec<Set>; 2],
-    /// By the threshold.
+    /// By the sum of squares.
     thresholds: BTreeMap<i64, Threshold>,
 }
 
@@ -148,8 +148,8 @@ impl DefinedList {
         })
     }
 
-    /// Returns "if the variable is `is_reached`, the squares sum to at least the threshold", or to less if
-    /// it is not set.
+    /// Returns "the variable implies that the squares sum to at least the threshold" or, unless
+    /// `is_reached` is set, "its negation implies that they sum to less".
     fn threshold(&self, threshold: i128, variable: Variable, is_reached: bool) -> Constraint {
         let line = |diagonal| first_line(self.n, self.listed_first) + diagonal;
         let lines = self.listed.open(self.listed_first).iter().map(line);
@@ -213,8 +213,8 @@ impl DefinedList {
         Ok(ProvedList { directions: [falling, rising] })
     }
 
-    /// Proves that one of the sets of a direction that have variables is used. `bound` says that the
-    /// squares sum to at most `most`, as a lower bound on the weight.
+    /// Proves that one of the sets of a direction that have variables is used. `bound` says that
+    /// the squares sum to at most `most`, as a lower bound on the weight.
     fn enumerate(
         &self,
         proof: &mut FirstProof<'_, '_>,
@@ -239,9 +239,9 @@ impl DefinedList {
         proof.writer.end_contradiction().map(drop)
     }
 
-    /// Proves what the sets of the first direction mean for the thresholds, and in which order these
-    /// are. Returns the identifier of "the squares of the second direction sum to at most the total
-    /// less the least threshold".
+    /// Proves what the sets of the first direction mean for the thresholds, and in which order
+    /// these are. Returns the identifier of "the squares of the second direction sum to at most the
+    /// total less the least threshold".
     fn write_thresholds(
         &self,
         writer: &mut ProofWriter<'_>,
@@ -305,8 +305,8 @@ impl DefinedList {
         Ok(())
     }
 
-    /// Proves for each set that one of its partners is used if it is, and removes those that have no
-    /// partner.
+    /// Proves for each set that one of its partners is used if it is, and removes those that have
+    /// no partner.
     fn write_partners(&mut self, writer: &mut ProofWriter<'_>) -> Result<(), ProofError> {
         let total = self.listed.total();
         self.write_squares(1 - self.listed_first, writer, |squares| total - squares)?;
@@ -351,8 +351,9 @@ impl DefinedList {
     }
 
     /// Proves that at most one of these sets of a direction is used; `None` if there are fewer than
-    /// two. A diagonal divides them: k sets with it exclude each other, Σ ~u ≥ k - 1, and imply that it
-    /// is used, Σ ~u + k d ≥ k, so Σ ~u + d ≥ k. With the same for ~d and the other sets, d cancels.
+    /// two. A diagonal divides them: k sets with it exclude each other, Σ ~u ≥ k - 1, and imply
+    /// that it is used, Σ ~u + k d ≥ k, so Σ ~u + d ≥ k. With the same for ~d and the other sets, d
+    /// cancels.
     fn prove_at_most_one(
         &self,
         direction: usize,

@@ -5,7 +5,8 @@
 //! proof is checked by VeriPB, so nothing else here needs to be trusted.
 //!
 //! The proof is written while the checker follows the certificate and reports its steps to an
-//! observer. Every step becomes pseudo-Boolean reasoning without case distinctions of its own:
+//! observer. A prefix whose refutation lists sets of diagonals is checked twice, since its lists
+//! have to be known first. Every step becomes pseudo-Boolean reasoning:
 //!
 //! | step | proof |
 //! |---|---|
@@ -20,7 +21,8 @@
 //!
 //! The format is that of VeriPB 3: `pol` is a sum in reverse Polish notation, `rup` a constraint
 //! that follows by reverse unit propagation, `pbc` a proof by contradiction, and `red`
-//! redundance-based strengthening, which introduces the variables for the usage of diagonals.
+//! redundance-based strengthening, which introduces the variables for the usage of diagonals and
+//! for listed sets. `del range` deletes the definitions of the latter.
 
 mod beautiful;
 mod beautiful_tree;
@@ -87,12 +89,12 @@ impl fmt::Display for TranslationError {
 
 impl std::error::Error for TranslationError {}
 
-/// Translates a certificate while it is checked: writes the formula "a better solution exists" and the proof that it has
-/// no solution.
+/// Translates a certificate while it is checked: writes the formula "a better solution exists" and
+/// the proof that it has no solution.
 ///
 /// # Errors
-/// Returns an error if the certificate is not accepted, if the proof has more than `most_lines` lines,
-/// or if a file cannot be written.
+/// Returns an error if the certificate is not accepted, if the proof has more than `most_lines`
+/// lines, or if a file cannot be written.
 pub fn translate(
     certificate: &[u8],
     most_lines: u64,

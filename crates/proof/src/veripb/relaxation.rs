@@ -103,8 +103,8 @@ type Minimum = (Option<(Choice, Choice)>, (i128, i128), Vec<usize>);
 const CHANGES: usize = 8;
 
 impl Relaxation {
-    /// Solves the relaxation; `None` if the count alone has no solution. `near` is a fraction β at which
-    /// to begin.
+    /// Solves the relaxation; `None` if the count alone has no solution. `near` is a fraction β at
+    /// which to begin.
     pub(super) fn solve(&self, near: Option<(i128, i128)>) -> Option<Outcome> {
         let mut active: Vec<usize> = Vec::new();
         for _ in 0..CHANGES {

@@ -125,8 +125,8 @@ impl Listing {
         Ok(sets.into_iter().map(|set| ListedSet { set, squares: squares(set) }).collect())
     }
 
-    /// Returns the diagonals in ascending distance from a middle, times [`SCALE`], for which the sum
-    /// of the nearest ones is about right.
+    /// Returns the diagonals in ascending distance from a middle, times [`SCALE`], for which the
+    /// sum of the nearest ones is about right.
     fn around_middle(&self) -> (Vec<usize>, i64) {
         let Self { places, count, sum, .. } = self;
         let nearest = |middle: i64| {

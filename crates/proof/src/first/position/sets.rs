@@ -23,8 +23,8 @@ pub(in super::super) enum Kept {
 pub(in super::super) struct Assumed([AssumedDiagonals; 2]);
 
 impl Position {
-    /// Lists the sets of diagonals that the further queens of a completion can stand on. Returns them,
-    /// with those that have no partner.
+    /// Lists the sets of diagonals that the further queens of a completion can stand on. Returns
+    /// them, with those that have no partner.
     ///
     /// # Errors
     /// Returns an error if there are too many.
