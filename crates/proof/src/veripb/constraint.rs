@@ -37,7 +37,7 @@ impl fmt::Display for Variable {
             Self::SameBefore(level) => write!(f, "s{level}"),
             Self::FewerOn(level) => write!(f, "g{level}"),
             Self::Set(set) => write!(f, "u{}", set + 1),
-            Self::SquaresAtLeast(limit) => write!(f, "q{}", limit + 1),
+            Self::SquaresAtLeast(threshold) => write!(f, "q{}", threshold + 1),
         }
     }
 }
