@@ -156,8 +156,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                 Node::Branch { children, .. } if refuted => {
                     for _ in 0..children {
                         self.reader.size(usize::MAX)?;
-                        let add = |_: &_, operations| self.work.meter.add(operations);
-                        skip_tree(&mut self.reader, self.n, depth + 1, add)?;
+                        self.skip_tree(depth + 1)?;
                     }
                     break;
                 }
@@ -172,8 +171,7 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
                 }
                 Node::Cases { .. } if refuted => {
                     for _ in 0..2 {
-                        let add = |_: &_, operations| self.work.meter.add(operations);
-                        skip_tree(&mut self.reader, self.n, depth + 1, add)?;
+                        self.skip_tree(depth + 1)?;
                     }
                     break;
                 }
@@ -218,6 +216,12 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
             position.backtrack_to(&mark);
         }
         Ok(())
+    }
+
+    /// Reads the next tree, whose root has this depth, without checking it.
+    fn skip_tree(&mut self, depth: usize) -> Result<(), ProofError> {
+        let add = |_: &Node, operations| self.work.meter.add(operations);
+        skip_tree(&mut self.reader, self.n, depth, add)
     }
 
     /// Reads the next node. The meter counts this and the operations on the position so far.

@@ -116,8 +116,8 @@ struct ListedSet {
     squares: i64,
 }
 
-/// The sets of diagonals that the further queens of a completion can stand on, by direction: each
-/// has a partner in the other direction.
+/// The sets of diagonals that the further queens of a completion can stand on, by direction. Each
+/// has a partner in the other direction, except where unmatched sets are listed, too.
 #[derive(Clone, Debug)]
 pub struct DiagonalSets {
     sets: [Vec<ListedSet>; 2],
@@ -208,7 +208,7 @@ impl DiagonalSets {
         listed.matched()
     }
 
-    /// Removes the sets without a partner.
+    /// Returns the sets that have a partner.
     pub(crate) fn matched(mut self) -> Self {
         let squares = [0, 1].map(|direction| {
             self.sets[direction].iter().map(|one| one.squares).collect::<HashSet<_>>()

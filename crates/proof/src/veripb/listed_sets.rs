@@ -136,6 +136,11 @@ impl DefinedList {
         Ok(list)
     }
 
+    /// Returns the line of a diagonal of a direction.
+    const fn line(&self, direction: usize, diagonal: usize) -> usize {
+        first_line(self.n, direction) + diagonal
+    }
+
     /// Returns the literals that say which open diagonals of a direction are used.
     fn literals(
         &self,
@@ -143,7 +148,7 @@ impl DefinedList {
         set: Diagonals,
     ) -> impl Iterator<Item = Literal> + use<'_> {
         self.listed.open(direction).iter().map(move |diagonal| Literal {
-            variable: usage(self.n, first_line(self.n, direction) + diagonal),
+            variable: usage(self.n, self.line(direction, diagonal)),
             negated: !set.contains(diagonal),
         })
     }
@@ -151,8 +156,8 @@ impl DefinedList {
     /// Returns "the variable implies that the squares sum to at least the threshold" or, unless
     /// `is_reached` is set, "its negation implies that they sum to less".
     fn threshold(&self, threshold: i128, variable: Variable, is_reached: bool) -> Constraint {
-        let line = |diagonal| first_line(self.n, self.listed_first) + diagonal;
-        let lines = self.listed.open(self.listed_first).iter().map(line);
+        let direction = self.listed_first;
+        let lines = self.listed.open(direction).iter().map(|number| self.line(direction, number));
         let terms = lines.map(|line| {
             let used = Literal { variable: usage(self.n, line), negated: !is_reached };
             (square(self.n, line), used)
@@ -247,13 +252,14 @@ impl DefinedList {
         writer: &mut ProofWriter<'_>,
         [at_least, at_most]: [Id; 2],
     ) -> Result<Id, ProofError> {
-        let mut of_second = Vec::new();
+        let mut of_second = None;
         for threshold in self.thresholds.values() {
             for (implied, other) in threshold.implies.into_iter().zip([at_most, at_least]) {
                 let mut sum = ReversePolish::default();
                 sum.add(implied, 1);
                 sum.add(other, 1);
-                of_second.push(writer.pol(&sum)?);
+                let id = writer.pol(&sum)?;
+                of_second.get_or_insert(id);
             }
         }
         for (lower, higher) in self.thresholds.values().zip(self.thresholds.values().skip(1)) {
@@ -279,10 +285,12 @@ impl DefinedList {
             let id = writer.rup(&Constraint::clause(next.into_iter().chain(reached)))?;
             least.get_or_insert(id);
         }
-        let (&threshold, _) = self.thresholds.first_key_value().expect("there is a set");
+        // The least threshold is reached.
+        let first = of_second.zip(least).zip(self.thresholds.first_key_value());
+        let ((of_second, least), (&threshold, _)) = first.expect("there is a set");
         let mut sum = ReversePolish::default();
-        sum.add(of_second[0], 1);
-        sum.add(least.unwrap_or_default(), threshold.into());
+        sum.add(of_second, 1);
+        sum.add(least, threshold.into());
         writer.pol(&sum)
     }
 
@@ -339,7 +347,7 @@ impl DefinedList {
         let sets: Vec<&Set> = self.sets[direction].iter().collect();
         let mut support = Vec::new();
         for diagonal in self.listed.open(direction).iter() {
-            let line = first_line(self.n, direction) + diagonal;
+            let line = self.line(direction, diagonal);
             let with = sets.iter().filter(|set| set.set.contains(diagonal));
             let with = with.map(|set| set.variable.positive());
             let unused = usage(self.n, line).negative();
@@ -367,7 +375,7 @@ impl DefinedList {
         let unevenness = |&diagonal: &usize| (2 * with(diagonal)).abs_diff(sets.len());
         let diagonal = self.listed.open(direction).iter().min_by_key(unevenness);
         let diagonal = diagonal.expect("different sets have diagonals");
-        let variable = usage(self.n, first_line(self.n, direction) + diagonal);
+        let variable = usage(self.n, self.line(direction, diagonal));
         let mut both = ReversePolish::default();
         for used in [true, false] {
             let part: Vec<&Set> =
