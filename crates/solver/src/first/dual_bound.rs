@@ -162,7 +162,7 @@ impl<W: Width> DualBound<W> {
     /// Returns the level of a slack: the least level with slack ≤ level × step, at most [`LEVELS`].
     #[inline]
     pub(super) fn level(&self, slack: i64) -> usize {
-        (((slack + self.step - 1) / self.step) as usize).min(LEVELS)
+        if slack == 0 { 0 } else { (((slack + self.step - 1) / self.step) as usize).min(LEVELS) }
     }
 
     /// Returns the cells that a slack of this level permits, by row.

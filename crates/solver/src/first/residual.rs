@@ -1,9 +1,10 @@
 //! The residual board: the open rows and columns, and the remaining cells, on which a queen can
 //! still be placed.
 //!
-//! Boards are small enough to be copied at every node of a search. Propagation counts the remaining
-//! cells of all rows, columns and diagonals at once, up to three, in bit-sliced counters over the
-//! rows.
+//! Boards are small enough to be copied at every node of a search. `propagation.rs` contains their
+//! propagation.
+
+mod propagation;
 
 use super::dual_bound::{DualBound, LEVELS, Slack};
 use super::refuted_positions::OpenLines;
@@ -286,16 +287,7 @@ impl<'a, W: Width> Residual<'a, W> {
         *falling = falling.without(W::Diagonals::one(column + self.height - 1 - row));
         *rising = rising.without(W::Diagonals::one(row + column));
         for other in self.rows.iter() {
-            let mut attacked = queen;
-            // Columns can wrap below 0 or exceed the last one, but only for other rows.
-            let right = (column + other).wrapping_sub(row);
-            let left = (column + row).wrapping_sub(other);
-            if right < self.width {
-                attacked = attacked.or(W::Columns::one(right));
-            }
-            if left < self.width {
-                attacked = attacked.or(W::Columns::one(left));
-            }
+            let attacked = W::attacked(queen, other.abs_diff(row));
             let cells = &mut self.remaining.as_mut()[other];
             *cells = cells.without(attacked);
             if cells.is_empty() {
@@ -315,146 +307,6 @@ impl<'a, W: Width> Residual<'a, W> {
     /// Places a queen on a cell and propagates.
     pub(super) fn put(&mut self, row: usize, column: usize) -> State {
         if self.place(row, column) { State::Refuted } else { self.propagate() }
-    }
-
-    /// Propagates to a fixed point.
-    pub(super) fn propagate(&mut self) -> State {
-        loop {
-            if self.rows.is_empty() {
-                return State::Full;
-            }
-            self.filter();
-            let counted = match self.count() {
-                Ok(counted) => counted,
-                Err(row) => {
-                    self.exhausted = Some(Branch::Row(row));
-                    return State::Refuted;
-                }
-            };
-            let lost = self.columns.without(counted.columns[0]);
-            if !lost.is_empty() {
-                self.exhausted = Some(Branch::Column(lost.least()));
-                return State::Refuted;
-            }
-            match self.charge_lost_diagonals(&counted) {
-                Some(true) => continue,
-                Some(false) => {}
-                None => return State::Refuted,
-            }
-            match self.forced_or_branch(&counted) {
-                Ok((row, column)) => {
-                    if self.place(row, column) {
-                        return State::Refuted;
-                    }
-                }
-                Err(branch) => return State::Open(branch),
-            }
-        }
-    }
-
-    /// Eliminates cells whose reduced cost exceeds the slack.
-    #[inline]
-    fn filter(&mut self) {
-        for i in 0..MAX_DUAL_BOUNDS {
-            let Some(dual_bound) = self.dual_bounds[i] else { break };
-            let level = dual_bound.level(self.slacks[i].left);
-            if level < self.levels[i] {
-                self.levels[i] = level;
-                let affordable = dual_bound.affordable(level);
-                for row in self.rows.iter() {
-                    let cells = &mut self.remaining.as_mut()[row];
-                    *cells = cells.and(affordable[row]);
-                }
-            }
-        }
-    }
-
-    /// Counts the remaining cells of every line. Returns a row without any as an error.
-    #[inline]
-    fn count(&self) -> Result<Counted<W>, usize> {
-        let mut counted = Counted {
-            single: None,
-            columns: [W::Columns::EMPTY; 3],
-            falling: [W::Diagonals::EMPTY; 3],
-            rising: [W::Diagonals::EMPTY; 3],
-        };
-        for row in self.rows.iter() {
-            let cells = self.remaining(row);
-            if cells.is_empty() {
-                return Err(row);
-            }
-            if counted.single.is_none() && cells.without_least().is_empty() {
-                counted.single = Some(row);
-            }
-            add(&mut counted.columns, cells);
-            add(&mut counted.falling, W::shifted(cells, self.height - 1 - row));
-            add(&mut counted.rising, W::shifted(cells, row));
-        }
-        Ok(counted)
-    }
-
-    /// Charges diagonals without remaining cells to the slacks. Returns whether some dual bound can
-    /// now eliminate more cells, or `None` if a slack is negative.
-    #[inline]
-    fn charge_lost_diagonals(&mut self, counted: &Counted<W>) -> Option<bool> {
-        let [falling, rising] = self.diagonals;
-        let (lost_falling, lost_rising) =
-            (falling.without(counted.falling[0]), rising.without(counted.rising[0]));
-        if lost_falling.is_empty() && lost_rising.is_empty() {
-            return Some(false);
-        }
-        self.diagonals = [falling.and(counted.falling[0]), rising.and(counted.rising[0])];
-        let mut again = false;
-        for i in 0..MAX_DUAL_BOUNDS {
-            let Some(dual_bound) = self.dual_bounds[i] else { break };
-            let slack = &mut self.slacks[i];
-            slack.lose(0, lost_falling.iter().map(|d| dual_bound.weights(0)[d]).sum());
-            slack.lose(1, lost_rising.iter().map(|s| dual_bound.weights(1)[s]).sum());
-            if slack.left < 0 {
-                return None;
-            }
-            again |= dual_bound.level(slack.left) < self.levels[i];
-        }
-        Some(again)
-    }
-
-    /// Returns a cell that must hold a queen, or else a line to branch on: the smallest row, but a
-    /// column or a mandatory diagonal of two cells before a larger row.
-    #[inline]
-    fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
-        if let Some(row) = counted.single {
-            return Ok((row, self.remaining(row).least()));
-        }
-        let single = self.columns.without(counted.columns[1]);
-        if !single.is_empty() {
-            return Ok(self.only_cell(Branch::Column(single.least())));
-        }
-        let [falling, rising] = self.mandatory_diagonals();
-        let single = falling.without(counted.falling[1]);
-        if !single.is_empty() {
-            return Ok(self.only_cell(Branch::Diagonal(single.least())));
-        }
-        let single = rising.without(counted.rising[1]);
-        if !single.is_empty() {
-            return Ok(self.only_cell(Branch::Antidiagonal(single.least())));
-        }
-        let sizes = self.rows.iter().map(|row| (self.remaining(row).len(), row));
-        let (size, row) = sizes.min().unwrap_or_default();
-        if size > 2 {
-            let double = self.columns.without(counted.columns[2]);
-            if !double.is_empty() {
-                return Err(Branch::Column(double.least()));
-            }
-            let double = falling.without(counted.falling[2]);
-            if !double.is_empty() {
-                return Err(Branch::Diagonal(double.least()));
-            }
-            let double = rising.without(counted.rising[2]);
-            if !double.is_empty() {
-                return Err(Branch::Antidiagonal(double.least()));
-            }
-        }
-        Err(Branch::Row(row))
     }
 
     /// Returns the diagonals of each direction that must be used.
@@ -481,10 +333,6 @@ impl<'a, W: Width> Residual<'a, W> {
         }
     }
 
-    fn only_cell(&self, line: Branch) -> (usize, usize) {
-        self.cells(line).next().expect("the line has one remaining cell")
-    }
-
     /// Returns the remaining cells of a line.
     #[inline]
     pub(super) fn cells(&self, line: Branch) -> impl Iterator<Item = (usize, usize)> {
@@ -509,20 +357,4 @@ impl<'a, W: Width> Residual<'a, W> {
 #[inline]
 fn on<S: BitSet>(cells: S, column: usize, width: usize) -> S {
     if column < width { cells.and(S::one(column)) } else { S::EMPTY }
-}
-
-/// The lines with at least one, two and three remaining cells.
-struct Counted<W: Width> {
-    /// The first row with a single remaining cell.
-    single: Option<usize>,
-    columns: [W::Columns; 3],
-    falling: [W::Diagonals; 3],
-    rising: [W::Diagonals; 3],
-}
-
-#[inline]
-fn add<S: BitSet>(counters: &mut [S; 3], cells: S) {
-    counters[2] = counters[2].or(counters[1].and(cells));
-    counters[1] = counters[1].or(counters[0].and(cells));
-    counters[0] = counters[0].or(cells);
 }

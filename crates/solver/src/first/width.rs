@@ -20,6 +20,9 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
     type Rows: Copy + Debug + Send + Sync + AsRef<[Self::Columns]> + AsMut<[Self::Columns]>;
     /// The empty set of columns for every row.
     const NO_ROWS: Self::Rows;
+    /// Returns the columns that a queen in one column attacks in a row at this distance, and further
+    /// ones that may be beyond the board.
+    fn attacked(queen: Self::Columns, distance: usize) -> Self::Columns;
     /// Shifts each column up by `by`, as a diagonal.
     fn shifted(columns: Self::Columns, by: usize) -> Self::Diagonals;
 }
@@ -46,6 +49,11 @@ macro_rules! width {
             type Diagonals = $diagonals_set;
             type Rows = [$columns_set; $rows];
             const NO_ROWS: Self::Rows = [<$columns_set>::EMPTY; $rows];
+
+            #[inline]
+            fn attacked(queen: $columns_set, distance: usize) -> $columns_set {
+                queen | queen << distance | queen >> distance
+            }
 
             #[inline]
             fn shifted($set: $columns_set, $by: usize) -> $diagonals_set {
