@@ -162,6 +162,7 @@ impl<W: Width> DualBound<W> {
     /// Returns the level of a slack: the least level with slack ≤ level × step, at most [`LEVELS`].
     #[inline]
     pub(super) fn level(&self, slack: i64) -> usize {
+        // Boards of odd size leave hardly any slack, and a division is slow.
         if slack == 0 { 0 } else { (((slack + self.step - 1) / self.step) as usize).min(LEVELS) }
     }
 

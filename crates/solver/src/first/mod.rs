@@ -17,7 +17,8 @@
 //! | `marginals.rs` | the distribution of greatest entropy of the queens of a completion |
 //! | `probing.rs` | elimination of cells by probing |
 //! | `proofs.rs` | proofs of earlier queries that several solvers share |
-//! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
+//! | `residual.rs` | the residual board |
+//! | `residual/propagation.rs` | its propagation over rows, columns and both families of diagonals |
 //! | `limited_search.rs` | node-limited exhaustive search |
 //! | `limits.rs` | the limits of a query |
 //! | `listed_sets.rs` | the listed sets of diagonals of a board |

@@ -287,6 +287,7 @@ impl<'a, W: Width> Residual<'a, W> {
         *falling = falling.without(W::Diagonals::one(column + self.height - 1 - row));
         *rising = rising.without(W::Diagonals::one(row + column));
         for other in self.rows.iter() {
+            // Columns beyond the board have no remaining cells.
             let attacked = W::attacked(queen, other.abs_diff(row));
             let cells = &mut self.remaining.as_mut()[other];
             *cells = cells.without(attacked);
