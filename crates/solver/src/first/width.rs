@@ -20,8 +20,8 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
     type Rows: Copy + Debug + Send + Sync + AsRef<[Self::Columns]> + AsMut<[Self::Columns]>;
     /// The empty set of columns for every row.
     const NO_ROWS: Self::Rows;
-    /// Returns the columns that a queen in one column attacks in a row at this distance, and further
-    /// ones that may be beyond the board.
+    /// Returns the columns that a queen in one column attacks in a row at this distance, and
+    /// further ones that may be beyond the board.
     fn attacked(queen: Self::Columns, distance: usize) -> Self::Columns;
     /// Shifts each column up by `by`, as a diagonal.
     fn shifted(columns: Self::Columns, by: usize) -> Self::Diagonals;

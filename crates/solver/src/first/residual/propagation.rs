@@ -1,6 +1,6 @@
-//! Propagation of a residual board: the remaining cells of all rows, columns and diagonals are counted
-//! at once in bit-sliced counters over the rows, up to two for propagation and up to three to select
-//! a line.
+//! Propagation of a residual board: the remaining cells of all rows, columns and diagonals are
+//! counted at once in bit-sliced counters over the rows, up to two for propagation and up to three
+//! to select a line.
 
 use super::{Branch, MAX_DUAL_BOUNDS, Residual, State};
 use crate::bitset::BitSet;
@@ -105,9 +105,9 @@ impl<W: Width> Residual<'_, W> {
         Some(again)
     }
 
-    /// Places queens on the only cells of lines that must be used: of all rows, columns and mandatory
-    /// diagonals that have a single cell now, since counting takes most of the time. Returns whether
-    /// there were any, or `None` if the board is refuted.
+    /// Places queens on the only cells of lines that must be used: of all rows, columns and
+    /// mandatory diagonals that have a single cell now, since counting takes most of the time.
+    /// Returns whether there were any, or `None` if the board is refuted.
     #[inline]
     fn place_forced(&mut self, counted: &Counted<W>) -> Option<bool> {
         let columns = self.columns.without(counted.columns[1]);
@@ -134,8 +134,8 @@ impl<W: Width> Residual<'_, W> {
         }
         let diagonals = falling.iter().map(Branch::Diagonal);
         for line in diagonals.chain(rising.iter().map(Branch::Antidiagonal)) {
-            // A queen may have been placed on it meanwhile. If one attacks its cell, the diagonal is
-            // charged next.
+            // A queen may have been placed on it meanwhile. If one attacks its cell, the diagonal
+            // is charged next.
             let cell = self.cells(line).next();
             if let Some((row, column)) = cell
                 && self.place(row, column)
