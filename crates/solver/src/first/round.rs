@@ -285,5 +285,6 @@ mod tests {
         let limit = WorkLimit { round, task, start: 0, solvers: 1 };
         task.add_lps(60);
         assert!(!limit.is_reached(119) && limit.is_reached(260));
+        assert!(!limit.is_reached(150), "more than the others, but not twice as much");
     }
 }

@@ -145,6 +145,14 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
         State::Open(branch) => {
             let cells: Vec<(usize, usize)> = board.cells(branch).collect();
             assert!(cells.len() > 1);
+            let [falling, rising] = board.mandatory_diagonals();
+            let lines = (board.rows().iter().map(Branch::Row))
+                .chain(board.columns().iter().map(Branch::Column))
+                .chain(falling.iter().map(Branch::Diagonal))
+                .chain(rising.iter().map(Branch::Antidiagonal));
+            for line in lines {
+                assert!(board.cells(line).count() > 1, "{prefix:?} of {n}: {line:?} is forced");
+            }
             for columns in &completions {
                 let stands = |row: usize| match board.rows().contains(row) {
                     true => board.remaining(row).contains(columns[row]),

@@ -20,8 +20,9 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
     type Rows: Copy + Debug + Send + Sync + AsRef<[Self::Columns]> + AsMut<[Self::Columns]>;
     /// The empty set of columns for every row.
     const NO_ROWS: Self::Rows;
-    /// Returns the columns that a queen in one column attacks in a row at this distance, and
-    /// further ones that may be beyond the board.
+    /// `queen` contains one column. Returns that column and those that its queen attacks
+    /// diagonally in a row at this distance, which must be less than the number of rows. The
+    /// result may contain columns beyond the board.
     fn attacked(queen: Self::Columns, distance: usize) -> Self::Columns;
     /// Shifts each column up by `by`, as a diagonal.
     fn shifted(columns: Self::Columns, by: usize) -> Self::Diagonals;
@@ -79,4 +80,32 @@ width! {
     /// Boards up to n = 128.
     Width128x128: 128, 128 of u128, 255 of Words<4>,
     |columns, by| Words::from_bits_shifted_up(columns, by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attacked_columns_are_those_at_the_distance_of_the_row() {
+        fn compare<W: Width>() {
+            for column in 0..W::COLUMNS {
+                for distance in 0..W::ROWS {
+                    let attacked = W::attacked(W::Columns::one(column), distance);
+                    let naive =
+                        |other: usize| other == column || other.abs_diff(column) == distance;
+                    let expected: Vec<usize> = (0..W::COLUMNS).filter(|&c| naive(c)).collect();
+                    assert_eq!(
+                        attacked.iter().collect::<Vec<_>>(),
+                        expected,
+                        "{column} {distance}"
+                    );
+                }
+            }
+        }
+        compare::<Width32x64>();
+        compare::<Width64x64>();
+        compare::<Width64x128>();
+        compare::<Width128x128>();
+    }
 }

@@ -14,8 +14,8 @@ impl<W: Width> Residual<'_, W> {
                 return State::Full;
             }
             self.filter();
-            let counted = match self.count() {
-                Ok(counted) => counted,
+            let (single, counted) = match self.count() {
+                Ok(counts) => counts,
                 Err(row) => {
                     self.exhausted = Some(Branch::Row(row));
                     return State::Refuted;
@@ -31,9 +31,9 @@ impl<W: Width> Residual<'_, W> {
                 Some(false) => {}
                 None => return State::Refuted,
             }
-            match self.place_forced(&counted) {
+            match self.place_forced(single, &counted) {
                 Some(true) => {}
-                Some(false) => return State::Open(self.shortest_line()),
+                Some(false) => return State::Open(self.smallest_line()),
                 None => return State::Refuted,
             }
         }
@@ -56,34 +56,28 @@ impl<W: Width> Residual<'_, W> {
         }
     }
 
-    /// Counts the remaining cells of every line. Returns a row without any as an error.
+    /// Counts the remaining cells of columns and diagonals, up to two. Also returns the rows with a
+    /// single remaining cell, and a row without any as an error.
     #[inline]
-    fn count(&self) -> Result<Counted<W>, usize> {
-        let mut counted: Counted<W> = Counted {
-            single: W::Columns::EMPTY,
-            columns: [W::Columns::EMPTY; 2],
-            falling: [W::Diagonals::EMPTY; 2],
-            rising: [W::Diagonals::EMPTY; 2],
-        };
+    fn count(&self) -> Result<(W::Columns, Counted<W, 2>), usize> {
+        let (mut single, mut counted) = (W::Columns::EMPTY, Counted::EMPTY);
         for row in self.rows.iter() {
             let cells = self.remaining(row);
             if cells.is_empty() {
                 return Err(row);
             }
             if cells.without_least().is_empty() {
-                counted.single = counted.single.or(W::Columns::one(row));
+                single = single.or(W::Columns::one(row));
             }
-            add(&mut counted.columns, cells);
-            add(&mut counted.falling, W::shifted(cells, self.height - 1 - row));
-            add(&mut counted.rising, W::shifted(cells, row));
+            counted.add(self.height, row, cells);
         }
-        Ok(counted)
+        Ok((single, counted))
     }
 
     /// Charges diagonals without remaining cells to the slacks. Returns whether some dual bound can
     /// now eliminate more cells, or `None` if a slack is negative.
     #[inline]
-    fn charge_lost_diagonals(&mut self, counted: &Counted<W>) -> Option<bool> {
+    fn charge_lost_diagonals(&mut self, counted: &Counted<W, 2>) -> Option<bool> {
         let [falling, rising] = self.diagonals;
         let (lost_falling, lost_rising) =
             (falling.without(counted.falling[0]), rising.without(counted.rising[0]));
@@ -109,12 +103,12 @@ impl<W: Width> Residual<'_, W> {
     /// mandatory diagonals that have a single cell now, since counting takes most of the time.
     /// Returns whether there were any, or `None` if the board is refuted.
     #[inline]
-    fn place_forced(&mut self, counted: &Counted<W>) -> Option<bool> {
+    fn place_forced(&mut self, single: W::Columns, counted: &Counted<W, 2>) -> Option<bool> {
         let columns = self.columns.without(counted.columns[1]);
         let [falling, rising] = self.mandatory_diagonals();
         let falling = falling.without(counted.falling[1]);
         let rising = rising.without(counted.rising[1]);
-        for row in counted.single.iter() {
+        for row in single.iter() {
             if self.place(row, self.remaining(row).least()) {
                 return None;
             }
@@ -124,7 +118,7 @@ impl<W: Width> Residual<'_, W> {
                 continue;
             }
             let cell = self.cells(Branch::Column(column)).next();
-            let Some((row, column)) = cell else {
+            let Some((row, _)) = cell else {
                 self.exhausted = Some(Branch::Column(column));
                 return None;
             };
@@ -143,37 +137,31 @@ impl<W: Width> Residual<'_, W> {
                 return None;
             }
         }
-        let is_any = !counted.single.is_empty() || !columns.is_empty();
-        Some(is_any || !falling.is_empty() || !rising.is_empty())
+        let is_any_line = !single.is_empty() || !columns.is_empty();
+        Some(is_any_line || !falling.is_empty() || !rising.is_empty())
     }
 
     /// Returns a line to branch on, where none has a single cell: the smallest row, but a column or
     /// a mandatory diagonal of two cells before a larger row.
     #[inline]
-    fn shortest_line(&self) -> Branch {
+    fn smallest_line(&self) -> Branch {
         let sizes = self.rows.iter().map(|row| (self.remaining(row).len(), row));
         let (size, row) = sizes.min().unwrap_or_default();
         if size <= 2 {
             return Branch::Row(row);
         }
-        let mut columns = [W::Columns::EMPTY; 3];
-        let mut diagonals = [[W::Diagonals::EMPTY; 3]; 2];
-        for row in self.rows.iter() {
-            let cells = self.remaining(row);
-            add(&mut columns, cells);
-            add(&mut diagonals[0], W::shifted(cells, self.height - 1 - row));
-            add(&mut diagonals[1], W::shifted(cells, row));
-        }
-        let double = self.columns.without(columns[2]);
+        let mut counted = Counted::<W, 3>::EMPTY;
+        self.rows.iter().for_each(|row| counted.add(self.height, row, self.remaining(row)));
+        let double = self.columns.without(counted.columns[2]);
         if !double.is_empty() {
             return Branch::Column(double.least());
         }
         let [falling, rising] = self.mandatory_diagonals();
-        let double = falling.without(diagonals[0][2]);
+        let double = falling.without(counted.falling[2]);
         if !double.is_empty() {
             return Branch::Diagonal(double.least());
         }
-        let double = rising.without(diagonals[1][2]);
+        let double = rising.without(counted.rising[2]);
         if !double.is_empty() {
             return Branch::Antidiagonal(double.least());
         }
@@ -181,19 +169,34 @@ impl<W: Width> Residual<'_, W> {
     }
 }
 
-/// The lines with at least one and two remaining cells.
-struct Counted<W: Width> {
-    /// The rows with a single remaining cell.
-    single: W::Columns,
-    columns: [W::Columns; 2],
-    falling: [W::Diagonals; 2],
-    rising: [W::Diagonals; 2],
+/// The columns and diagonals with at least 1, 2, ... N remaining cells.
+struct Counted<W: Width, const N: usize> {
+    columns: [W::Columns; N],
+    falling: [W::Diagonals; N],
+    rising: [W::Diagonals; N],
 }
 
-#[inline]
-fn add<S: BitSet, const N: usize>(counters: &mut [S; N], cells: S) {
-    for more in (1..N).rev() {
-        counters[more] = counters[more].or(counters[more - 1].and(cells));
+impl<W: Width, const N: usize> Counted<W, N> {
+    const EMPTY: Self = Self {
+        columns: [W::Columns::EMPTY; N],
+        falling: [W::Diagonals::EMPTY; N],
+        rising: [W::Diagonals::EMPTY; N],
+    };
+
+    /// Adds the remaining cells of a row on a board of this height.
+    #[inline]
+    fn add(&mut self, height: usize, row: usize, cells: W::Columns) {
+        add(&mut self.columns, cells);
+        add(&mut self.falling, W::shifted(cells, height - 1 - row));
+        add(&mut self.rising, W::shifted(cells, row));
     }
-    counters[0] = counters[0].or(cells);
+}
+
+/// Adds the elements of a set to bit-sliced counters.
+#[inline]
+fn add<S: BitSet, const N: usize>(counters: &mut [S; N], set: S) {
+    for more in (1..N).rev() {
+        counters[more] = counters[more].or(counters[more - 1].and(set));
+    }
+    counters[0] = counters[0].or(set);
 }
