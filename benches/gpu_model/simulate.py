@@ -13,7 +13,7 @@ ISSUE = {"alu": 2, "fma": 2, "popc": 8, "uniform": 2}
 LATENCY = {"alu": 5, "fma": 5, "popc": 14, "uniform": 10, "control": 6}
 BARRIER_LATENCY = 20
 SHARED_LATENCY = 24
-# What is in flight in the memory pipe before a scheduler waits, in clocks of the pipe.
+# The work in flight in the memory pipe before a scheduler waits, in clocks of the pipe.
 MEMORY_QUEUE = 24
 
 

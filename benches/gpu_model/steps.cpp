@@ -83,7 +83,7 @@ static u64 list_below(const Below &at, u32 row, std::vector<State> &states, u64 
 // are listed, at most four times the capacity and a little more.
 static u64 list_set(const Item &item, std::vector<State> &states) {
     std::vector<u64> lanes(LANES), taken(LANES), found;
-    // What each lane has found in each group of iterations.
+    // The number of finds of each lane in each group of iterations.
     std::vector<std::map<u64, u32>> groups(LANES);
     u64 steps = 0, busy = 0;
     u32 first = item.first[0] & item.lower & family[4], second = item.lower & item.first[1] & family[5];
@@ -298,7 +298,7 @@ static bool count_outer(u32 outer, u32 first_row, u32 free, u32 right, u32 left,
             batches += WARPS;
             states += more;
             filled += more;
-            // What does not fit is read again in the next round.
+            // Those that do not fit are read again in the next round.
             for (; filled > AT_ONCE; filled -= AT_ONCE) {
                 rounds++;
                 batches += WARPS;
@@ -391,7 +391,7 @@ static bool count_rows(u32 row, u32 free, u32 right, u32 left, const std::vector
     return true;
 }
 
-// What is counted of a set that does not fit is thrown away, but the work was done.
+// The count of a set that does not fit is thrown away, but the work was done.
 static void count_item(const Item &item) {
     std::vector<State> states;
     double before = placements;

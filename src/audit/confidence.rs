@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// How many of the units are recounted.
+/// The number of units that are recounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleSize {
     /// At most this many random ones.

@@ -1,4 +1,4 @@
-//! What people type, right and wrong, and what they get.
+//! Commands as people type them, right and wrong, and their output.
 
 use crate::support::program::{run, text};
 

@@ -1,4 +1,4 @@
-//! How well work is shared, simulated: workers whose rates differ by up to a factor of a thousand
+//! Simulated sharing of work: workers whose rates differ by up to a factor of a thousand
 //! complete a job together, checks included, in little more time than an ideal schedule takes.
 //!
 //! `NQUEENS_SEED=n` replays a seed; `NQUEENS_CAMPAIGNS=k` runs k seeds of each cell.

@@ -27,7 +27,7 @@ typedef uint64_t u64;
 constexpr int LANES = 32, ROWS = 8, SQUARES = 8 * ROWS;
 constexpr int ZERO = 0, FIRST_PAIR = 1;
 
-// What a warp counts. `Call`s are read by all lanes.
+// The work of a warp. `Call`s are read by all lanes.
 struct Call {
     u32 list, states;
     // The test of the last row that filters.

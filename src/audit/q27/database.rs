@@ -90,7 +90,7 @@ pub enum DatabaseError {
     Wrong(WrongUnit),
 }
 
-/// What a pass over a database has found.
+/// The result of a pass over a database.
 #[derive(Clone, Debug)]
 pub struct Database {
     /// The size of the board.

@@ -113,7 +113,7 @@ pub(super) struct Screen {
     pub(super) online: u32,
     pub(super) jobs: Vec<JobRow>,
     pub(super) workers: Vec<WorkerRow>,
-    /// What each owner has counted this week, in words.
+    /// The contribution of each owner this week, in words.
     pub(super) week: String,
     /// The unit map of the job that was selected when the map arrived.
     map: Option<UnitMap>,

@@ -1,4 +1,4 @@
-//! What each owner has counted this week.
+//! The contribution of each owner this week.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

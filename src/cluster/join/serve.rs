@@ -24,7 +24,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 /// The interval at which idle callers are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// How to serve the page.
+/// Options for serving the page.
 #[derive(Clone, Debug, Default)]
 pub struct JoinOptions {
     /// The number of guests that may count at a time.

@@ -31,7 +31,7 @@ pub struct RemoteBatch {
     prefixes: usize,
 }
 
-/// What another program returns for a batch: the counters at the end, and the slots.
+/// The result of another program for a batch: the counters at the end, and the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteResult {
     /// The counters.

@@ -20,7 +20,7 @@ impl PartCodes {
     /// Computes the codes of a part of the joined rows, which begins with row `first` of them.
     /// There are `rows` joined rows, the first `keys` of them keys.
     pub(super) fn new(part: &Part, first: usize, rows: usize, keys: usize) -> Self {
-        // What the queen of a row adds, by the rank of its column. See `Block::count`.
+        // The share of the queen of a row, by the rank of its column. See `Block::count`.
         let share = |row: usize, rank: u32| {
             let Some(of_block) = row.checked_sub(keys) else {
                 return (if row + 1 == keys { rank } else { 10 * rank }) << KEY_SHIFT;

@@ -45,7 +45,7 @@ struct Entered {
     added: Added,
 }
 
-/// What a node adds to the position beside its changes.
+/// The addition of a node to the position besides its changes.
 enum Added {
     Nothing,
     /// A dual bound, which may displace another one.

@@ -20,7 +20,7 @@ use super::residual::{Branch, Residual, State};
 use super::width::Width;
 use nqueens_proof::first::{AssumedDiagonals, DiagonalSets, Line, Refutation};
 
-/// What is assumed where nothing is.
+/// No assumption about either direction.
 const NOTHING: [AssumedDiagonals; 2] = [AssumedDiagonals::NONE; 2];
 
 impl<W: Width> CompletionSearch<'_, W> {

@@ -26,7 +26,7 @@ pub(super) struct Listing {
 struct Change {
     /// The index of the diagonal.
     index: usize,
-    /// How much the change makes the set worse; not negative.
+    /// The amount by which the change makes the set worse; not negative.
     cost: i64,
     /// The change of the number of diagonals, 1 or -1, and of the sum of their places.
     count: i32,
