@@ -72,8 +72,8 @@ fn compare(n: usize, rival: KernelKind) {
     println!("n = {n:2}  {rival:8}  {seconds} s  textbook / {rival} = {ratio}");
 }
 
-/// Prints how many times as fast column sets are as prefixes, with each instruction set: on the empty
-/// board and with a blocked square.
+/// Prints how many times as fast column sets are as prefixes, with each instruction set: on the
+/// empty board and with a blocked square.
 fn compare_sets(n: usize) {
     let blocked = Problem::new(Piece::Queen, n, Vec::new(), vec![Square::new(0, 1)]);
     let blocked = blocked.expect("a square of the board");

@@ -157,8 +157,8 @@ impl AtomicFile {
         Ok(file)
     }
 
-    /// Like [`Self::finish_durably`], but replaces no file. Returns false if there is one. On a file
-    /// system without hard links, a file that appears at the same moment is replaced.
+    /// Like [`Self::finish_durably`], but replaces no file. Returns false if there is one. On a
+    /// file system without hard links, a file that appears at the same moment is replaced.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

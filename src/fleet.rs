@@ -1,11 +1,11 @@
 //! Forecasts of campaigns: the time, the energy and the checks of a count on a fleet of devices.
 //!
 //! A device counts a part of each day, at a measured rate. Let W be the work of the count, counted
-//! once, and c the checks that workers make, as a share of W. Let R be the rate of all devices, and A
-//! that of the owner with the fastest devices. The fleet takes (1 + c) W / R. Since no owner checks
-//! its own units, it also takes at least c W / (R − A): if the largest owner counted every unit
-//! first, the others would have all the checks to make. If there is a single owner, no worker can
-//! check; then the coordinator makes the checks, on one thread.
+//! once, and c the checks that workers make, as a share of W. Let R be the rate of all devices, and
+//! A that of the owner with the fastest devices. The fleet takes (1 + c) W / R. Since no owner
+//! checks its own units, it also takes at least c W / (R − A): if the largest owner counted every
+//! unit first, the others would have all the checks to make. If there is a single owner, no worker
+//! can check; then the coordinator makes the checks, on one thread.
 //!
 //! [`Settings`] has the rules of the checks, of which this module computes the mean cost if nobody
 //! lies and no worker fails. A unit of an owner is checked more often while the owner is new.

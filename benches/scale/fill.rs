@@ -1,5 +1,5 @@
-//! A campaign whose units are all counted and confirmed, each by two of many volunteers: its memory,
-//! its snapshots and its restart, and the time of a quarantine.
+//! A campaign whose units are all counted and confirmed, each by two of many volunteers: its
+//! memory, its snapshots and its restart, and the time of a quarantine.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

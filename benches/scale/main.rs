@@ -3,9 +3,9 @@
 //!
 //! `cargo bench --bench scale [-- VOLUNTEERS UNITS DAYS [FOLDER]]`, by default with 10,000
 //! volunteers, 1,000,000 units and 365 days, prints the coordinator's time by call, its memory, the
-//! cost of the checks, and the time of the campaign compared with that of volunteers who never wait.
-//! With a folder it also writes the ledger there, and loads it again in a process of its own: all of
-//! it, and from a snapshot.
+//! cost of the checks, and the time of the campaign compared with that of volunteers who never
+//! wait. With a folder it also writes the ledger there, and loads it again in a process of its own:
+//! all of it, and from a snapshot.
 //!
 //! `cargo bench --bench scale -- fill UNITS [FOLDER]` prints the memory of a campaign of which all
 //! units are counted and confirmed, with a folder for temporary files or without, and the time of a
@@ -14,8 +14,8 @@
 //! The volunteers' rates are spread over four decades. Each has an owner of its own, sleeps for a
 //! part of the day, leaves after 120 days on average (another one takes its place), and one in a
 //! hundred lies in every tenth unit. The rates are such that counting every unit twice, which a job
-//! of several owners without a published total requires, takes the given number of days. The arbiter
-//! is as fast as the fastest volunteer, about nine times as fast as the average.
+//! of several owners without a published total requires, takes the given number of days. The
+//! arbiter is as fast as the fastest volunteer, about nine times as fast as the average.
 //!
 //! Not included: gRPC, TLS and the verification of signatures, which `benches/coordinator.rs` and
 //! `docs/operations.md` account for.

@@ -13,9 +13,9 @@ pub struct Recount<W> {
     pub wrong: Option<(u64, W)>,
 }
 
-/// Recounts the units of a sample, in their order, on `threads` threads. `recount` returns the reason
-/// why a unit is wrong, if it is; the recount ends at the first one. `progress` receives the number of
-/// recounted units, and ends the recount by returning `false`.
+/// Recounts the units of a sample, in their order, on `threads` threads. `recount` returns the
+/// reason why a unit is wrong, if it is; the recount ends at the first one. `progress` receives the
+/// number of recounted units, and ends the recount by returning `false`.
 ///
 /// # Errors
 /// A unit cannot be counted.
@@ -38,7 +38,8 @@ pub fn recount_sample<T: Sync, W: Send, E: Send>(
             match outcome {
                 Ok(None) => {}
                 Ok(Some(reason)) => {
-                    // Units are taken in ascending order, so all before this one are in hand or done.
+                    // Units are taken in ascending order, so all before this one are in hand or
+                    // done.
                     if wrong.as_ref().is_none_or(|(first, _)| unit < first) {
                         *wrong = Some((*unit, reason));
                     }

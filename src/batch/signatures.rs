@@ -95,8 +95,8 @@ pub fn signatures_file(result: &Path) -> PathBuf {
     result.with_extension(SIGNED)
 }
 
-/// Returns what is signed for the result of a unit. The sums of its sub-ranges are not kept on batch
-/// systems, so none are committed to.
+/// Returns what is signed for the result of a unit. The sums of its sub-ranges are not kept on
+/// batch systems, so none are committed to.
 fn statement<'a>(job: JobHash, unit: u64, tally: &Tally, kernel: &'a str) -> Statement<'a> {
     Statement {
         unit: UnitId { job, unit },

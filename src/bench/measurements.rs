@@ -51,7 +51,8 @@ impl Measurements {
         joules.map(Spread::of)
     }
 
-    /// Returns the clock in MHz and the power in W of a GPU; `None` if they are unknown for any run.
+    /// Returns the clock in MHz and the power in W of a GPU; `None` if they are unknown for any
+    /// run.
     pub fn gpu(&self) -> Option<[Spread; 2]> {
         let readings: Option<Vec<GpuReadings>> = self.runs.iter().map(|run| run.gpu).collect();
         readings.map(|readings| {

@@ -83,8 +83,8 @@ struct Json {
     #[serde(default)]
     blocked: Vec<[usize; 2]>,
     solution: Option<Vec<Option<usize>>>,
-    /// The other fields of the reports of `count` and `solve`. Any further field is a mistake: with a
-    /// mistyped name a different board would be counted.
+    /// The other fields of the reports of `count` and `solve`. Any further field is a mistake: with
+    /// a mistyped name a different board would be counted.
     #[serde(flatten)]
     others: BTreeMap<String, IgnoredAny>,
 }

@@ -12,17 +12,18 @@
 //! 51f0… {"unit":1,"counted":350,"tally":{"thirds":"17212992",…},"elapsed_s":10.4,"kernel":"avx2"}
 //! ```
 //!
-//! A record with `counted` is a partial result: the sum of the first 350 subproblems of unit 1, with
-//! the time that they took and the kernel that counted them. A later record of the unit supersedes
-//! it: its whole result, a partial result of the same kernel with more subproblems, or a partial
-//! result of another kernel, which counted the unit from its beginning. A file without partial
-//! results is one of earlier versions, which reject any other file as written by another version.
+//! A record with `counted` is a partial result: the sum of the first 350 subproblems of unit 1,
+//! with the time that they took and the kernel that counted them. A later record of the unit
+//! supersedes it: its whole result, a partial result of the same kernel with more subproblems, or a
+//! partial result of another kernel, which counted the unit from its beginning. A file without
+//! partial results is one of earlier versions, which reject any other file as written by another
+//! version.
 //!
 //! The record `{"disputed":N}` voids all results of unit N, because two results for it differed, or
 //! because its kernel failed or turned out to miscount; the unit is open again.
 //!
-//! Superseded partial results are removed from time to time: the file is then replaced atomically by
-//! one without them.
+//! Superseded partial results are removed from time to time: the file is then replaced atomically
+//! by one without them.
 //!
 //! # Guarantees
 //! - A result is accepted only once [`Checkpoint::append`] or [`Checkpoint::append_partial`] has
@@ -312,9 +313,9 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Appends partial results. Once this has returned, they survive a power loss. Those of finished
-    /// units, and those that do not [supersede](PartialUnit::supersedes) the last one of their unit,
-    /// are not written.
+    /// Appends partial results. Once this has returned, they survive a power loss. Those of
+    /// finished units, and those that do not [supersede](PartialUnit::supersedes) the last one of
+    /// their unit, are not written.
     ///
     /// # Errors
     /// Returns an error if a result is invalid; nothing is then written, and the file stays usable.

@@ -1,5 +1,5 @@
-//! The answer of a solver as it is shown on a terminal: what was asked and answered, what is proved, by
-//! which method, the time, and what to do next.
+//! The answer of a solver as it is shown on a terminal: what was asked and answered, what is
+//! proved, by which method, the time, and what to do next.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;

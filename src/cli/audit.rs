@@ -41,7 +41,8 @@ pub(super) struct Args {
     /// The number of random units to recount, or 'all'.
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = sample_size)]
     sample: SampleSize,
-    /// The seed of the random choice, to repeat an audit; without it a random one, which is printed.
+    /// The seed of the random choice, to repeat an audit; without it a random one, which is
+    /// printed.
     #[arg(long)]
     seed: Option<u64>,
     /// Choose only among these units, A..B, counted from 0 and without B.

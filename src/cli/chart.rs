@@ -67,8 +67,8 @@ const SMALL_LETTER: f64 = 6.7;
 /// The height of a line of the notes.
 const NOTE: f64 = 18.0;
 
-/// Returns the chart as an SVG document; `unit` names what the bars show, and `notes` are lines below
-/// them. It has a background of its own, so that it is readable on light and dark pages.
+/// Returns the chart as an SVG document; `unit` names what the bars show, and `notes` are lines
+/// below them. It has a background of its own, so that it is readable on light and dark pages.
 pub(super) fn svg(title: &str, unit: &str, bars: &[Bar], notes: &[String]) -> String {
     let group = Group { heading: None, bars: bars.to_vec() };
     grouped_svg(title, unit, &[group], notes, |value| format!("{value:e}"))

@@ -23,8 +23,8 @@ pub(super) struct CheckArgs {
 /// The flag of the arbiter.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct ArbiterArgs {
-    /// The number of threads with which the coordinator counts units itself: those that it recounts,
-    /// and those of which two results differ.
+    /// The number of threads with which the coordinator counts units itself: those that it
+    /// recounts, and those of which two results differ.
     #[arg(
         id = "arbiter-threads",
         long = "arbiter-threads",

@@ -27,8 +27,8 @@ use crate::report::{counted, rounded};
 /// and without look-ahead; kernels visit fewer nodes. The time is estimated by counting a random
 /// sample of the subproblems on the CPU, for queens only.
 ///
-/// From n = 33 on, where nothing can be counted, only the solutions of the empty board of queens are
-/// estimated, by annealed importance sampling.
+/// From n = 33 on, where nothing can be counted, only the solutions of the empty board of queens
+/// are estimated, by annealed importance sampling.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 1000. May be omitted with --board.

@@ -86,8 +86,8 @@ impl Report {
         }
     }
 
-    /// Prints the answer, drawn by `draw`, and returns the exit code. On a terminal `text` gives the
-    /// lines about the answer.
+    /// Prints the answer, drawn by `draw`, and returns the exit code. On a terminal `text` gives
+    /// the lines about the answer.
     pub(super) fn finish_by(
         &self,
         found: Option<&Placement>,
@@ -113,8 +113,8 @@ impl Report {
         }
     }
 
-    /// Returns the lines about the answer if stdout is a terminal: `title` says what was sought, and
-    /// `next` what can be done with the answer.
+    /// Returns the lines about the answer if stdout is a terminal: `title` says what was sought,
+    /// and `next` what can be done with the answer.
     pub(super) fn text(
         &self,
         title: &str,

@@ -14,9 +14,9 @@ use crate::report::{counted, grouped};
 
 /// Publish a job of a campaign as a log that anybody can audit: static files for any web server.
 ///
-/// The log has every result with the signature of the worker that counted it, all checks, and a tree
-/// of hashes whose root is signed. Workers and owners are not named. Run the command again, also
-/// while the coordinator is running, to add what is new. nqueens audit checks a log.
+/// The log has every result with the signature of the worker that counted it, all checks, and a
+/// tree of hashes whose root is signed. Workers and owners are not named. Run the command again,
+/// also while the coordinator is running, to add what is new. nqueens audit checks a log.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The hash of the job, or its first digits.

@@ -139,8 +139,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     output::show(&run, format, &problem, pictures, args)
 }
 
-/// Solves the board by the methods that are chosen by default: one that is usually fast and, if that
-/// does not decide the board, constraint programming.
+/// Solves the board by the methods that are chosen by default: one that is usually fast and, if
+/// that does not decide the board, constraint programming.
 fn by_default(problem: &Problem, limits: &Limits) -> Result<Run, Failure> {
     let DefaultMethods { first, then_cp } = DefaultMethods::of(problem);
     let run = match first {

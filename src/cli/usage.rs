@@ -177,8 +177,8 @@ fn size_within(word: &str) -> Option<u64> {
     (is_word && numbers.all(|other| other == first)).then(|| first.parse().ok())?
 }
 
-/// Returns the most similar of the parser's suggestions, which are in ascending order. It must begin
-/// like the word, as most mistyped words do.
+/// Returns the most similar of the parser's suggestions, which are in ascending order. It must
+/// begin like the word, as most mistyped words do.
 fn nearest(word: &str, suggested: &[String]) -> Option<String> {
     let begin = |text: &str| text.trim_start_matches('-').chars().next();
     suggested.iter().rev().find(|text| begin(text) == begin(word)).cloned()

@@ -330,8 +330,8 @@ impl SetFamily {
     }
 
     /// Returns a part of a set: the placements with each of the first `queens` lower queens in one
-    /// column of the set. `part` is below [`Self::parts`]. Returns `None` if the set is the image of
-    /// another one.
+    /// column of the set. `part` is below [`Self::parts`]. Returns `None` if the set is the image
+    /// of another one.
     pub(super) fn part(&self, rank: u64, queens: usize, mut part: u64) -> Option<ColumnSet> {
         let mut set = self.set(rank)?;
         let image = |mask: u32| self.image.row(self.n(), mask);
@@ -376,8 +376,8 @@ fn open_columns(problem: &Problem, row: usize, centre_queen: Option<Square>) -> 
     open.fold(0, |mask, col| mask | 1 << col)
 }
 
-/// Returns the symmetries of `problem` that map halves to halves. For odd n the lower half has a row
-/// more, so that only the mirror image in the columns does.
+/// Returns the symmetries of `problem` that map halves to halves. For odd n the lower half has a
+/// row more, so that only the mirror image in the columns does.
 fn half_preserving(problem: &Problem) -> Vec<Symmetry> {
     let keeps = |symmetry: &Symmetry| match symmetry {
         Symmetry::Identity | Symmetry::MirrorColumns => true,

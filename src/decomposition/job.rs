@@ -179,8 +179,8 @@ const fn default_depth(n: usize) -> usize {
     }
 }
 
-/// Returns the depth of column sets: from n = 26 on a set takes seconds or minutes, so it is counted
-/// in parts, each of which takes seconds.
+/// Returns the depth of column sets: from n = 26 on a set takes seconds or minutes, so it is
+/// counted in parts, each of which takes seconds.
 const fn set_depth(n: usize) -> usize {
     match n {
         0..=25 => 0,

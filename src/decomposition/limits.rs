@@ -10,11 +10,10 @@
 //! - **Nodes.** A kernel visits each placement of the first k rows, in its own order, at most once
 //!   as a node, and there are at most m!/(m − k)! of them: Σ m!/(m − k)! over k from 1 to m for
 //!   each prefix. The permanent of a board of rooks takes at most 2^m − 1 steps, which is less: Σ
-//!   m!/(m − k)! ≥ Σ C(m, k).
-//!   The shaders count the turns of their search above the block in whole groups of 4. With u ≥ 2
-//!   rows left there, a state has at most Σ u!/(u − k)! turns over k from 1 to u − 1, before the last
-//!   is rounded up: by at most 3 < u! if u ≥ 3, and to 4 = 2!/1! + 2!/0! if u = 2. So it has at most
-//!   Σ u!/(u − k)! over k from 1 to u.
+//!   m!/(m − k)! ≥ Σ C(m, k). The shaders count the turns of their search above the block in whole
+//!   groups of 4. With u ≥ 2 rows left there, a state has at most Σ u!/(u − k)! turns over k from 1
+//!   to u − 1, before the last is rounded up: by at most 3 < u! if u ≥ 3, and to 4 = 2!/1! + 2!/0!
+//!   if u = 2. So it has at most Σ u!/(u − k)! over k from 1 to u.
 //! - The lower limit of the nodes is 0: the batch engine and the shaders drop a prefix whose next
 //!   row has no open square before it becomes a node, and the textbook kernel counts no nodes.
 

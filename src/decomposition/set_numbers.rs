@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::column_sets::{ColumnSet, SetFamily, families};
 use crate::board::Problem;
 
-/// The families of a problem with a number for each of their sets, or for each part of a set, from 0.
+/// The families of a problem with a number for each of their sets, or for each part of a set,
+/// from 0.
 ///
 /// Consecutive numbers denote sets of all families and of widely different ranks, so that ranges of
 /// numbers take about equally long.
@@ -19,8 +20,8 @@ pub(super) struct SetNumbers {
 }
 
 impl SetNumbers {
-    /// Numbers the sets of a problem of queens, or their parts with this number of queens, at most 2;
-    /// other pieces have none.
+    /// Numbers the sets of a problem of queens, or their parts with this number of queens, at most
+    /// 2; other pieces have none.
     pub(super) fn new(problem: &Arc<Problem>, queens: usize) -> Self {
         let families = families(problem).unwrap_or_default();
         let mut first = vec![0];

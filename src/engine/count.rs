@@ -20,8 +20,8 @@ use crate::tally::TallyError;
 pub struct CountOptions {
     /// The CPU kernel; `None` for the fastest one on this machine.
     pub kernel: Option<KernelKind>,
-    /// The subproblems; `None` for those of the kernel or, if that is not chosen either, for prefixes
-    /// if a GPU takes part, and otherwise for those that the CPU counts fastest.
+    /// The subproblems; `None` for those of the kernel or, if that is not chosen either, for
+    /// prefixes if a GPU takes part, and otherwise for those that the CPU counts fastest.
     pub subproblems: Option<Subproblems>,
     /// The number of threads; `None` for one a core.
     pub threads: Option<NonZeroUsize>,

@@ -226,8 +226,8 @@ impl CountTask {
         (self.completed().done(), torn_bytes)
     }
 
-    /// Returns the number of units with a partial result from which this count continues: those that
-    /// the same kernel began.
+    /// Returns the number of units with a partial result from which this count continues: those
+    /// that the same kernel began.
     pub fn resumed_partial(&self) -> usize {
         self.partial().iter().filter(|partial| self.part.has(partial.unit)).count()
     }
@@ -246,8 +246,8 @@ impl CountTask {
     }
 
     /// Counts the units not finished yet. `on_event` receives the progress after finished units and
-    /// at least ten times a second; if it returns `Break`, the count stops at once. With a checkpoint
-    /// the units in progress can then be continued from the pieces that are counted.
+    /// at least ten times a second; if it returns `Break`, the count stops at once. With a
+    /// checkpoint the units in progress can then be continued from the pieces that are counted.
     ///
     /// # Errors
     /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned

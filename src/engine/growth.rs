@@ -7,13 +7,13 @@ use super::unit_size::forecast_of_prefixes;
 use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Job, JobError, Scheme, SetFamily, Subproblems};
 
-/// The standard deviation of the logarithm of the time of the same count within an hour, on a virtual
-/// machine that shares caches with others (`benches/diary.md`).
+/// The standard deviation of the logarithm of the time of the same count within an hour, on a
+/// virtual machine that shares caches with others (`benches/diary.md`).
 pub(super) const NOISE: f64 = 0.1;
 /// The standard error of [`set_growth`]. It adds up over the sizes.
 pub(super) const SET_GROWTH_ERROR: f64 = 0.3;
-/// The standard error of the logarithm of the time of a node, from one board size to the next of the
-/// same parity. It adds up over the sizes.
+/// The standard error of the logarithm of the time of a node, from one board size to the next of
+/// the same parity. It adds up over the sizes.
 pub(super) const PREFIX_GROWTH_ERROR: f64 = 0.1;
 
 /// The growth of the time of a count of the empty board of queens from one size to a larger one, on
@@ -26,8 +26,8 @@ pub struct CountGrowth {
     pub error: f64,
 }
 
-/// Returns the growth of the time of a count from board size `from` to board size `to`, which is not
-/// smaller.
+/// Returns the growth of the time of a count from board size `from` to board size `to`, which is
+/// not smaller.
 ///
 /// # Errors
 /// A board is too large to count.

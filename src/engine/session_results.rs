@@ -54,9 +54,9 @@ impl SessionResults {
         &self.partial
     }
 
-    /// Discards the partial result of the unit that a kernel failed on, if any, which is counted again
-    /// from its beginning; and all results of the kernel if it is no longer trusted. Returns the units
-    /// that were finished.
+    /// Discards the partial result of the unit that a kernel failed on, if any, which is counted
+    /// again from its beginning; and all results of the kernel if it is no longer trusted. Returns
+    /// the units that were finished.
     pub(super) fn discard(&mut self, failure: &KernelFailure) -> BTreeSet<u64> {
         if let Some(unit) = failure.unit {
             self.partial.remove(unit);

@@ -35,8 +35,8 @@ pub(super) fn job(
     Ok((job, kernel))
 }
 
-/// Returns the fastest CPU kernel for a problem. Where a GPU takes part it is a kernel for prefixes:
-/// how fast GPUs count column sets has not been measured.
+/// Returns the fastest CPU kernel for a problem. Where a GPU takes part it is a kernel for
+/// prefixes: how fast GPUs count column sets has not been measured.
 fn fastest_kernel(problem: &Problem, devices: &DeviceChoice) -> KernelKind {
     let kernel = KernelKind::fastest_on_cpu(problem);
     if kernel.is_for_sets() && (is_too_small_for_sets(problem) || has_gpu(problem, devices)) {
@@ -91,7 +91,8 @@ const SEED: u64 = 2026;
 /// The minimum number of units of a job, if it has as many prefixes: enough for some dozens of
 /// threads.
 pub(super) const FEWEST_UNITS: u64 = 64;
-/// The number of units beyond which units take longer than a second: a checkpoint of some megabytes.
+/// The number of units beyond which units take longer than a second: a checkpoint of some
+/// megabytes.
 const MANY_UNITS: u64 = 1 << 16;
 /// The maximum number of units of a job. In longer jobs units take longer, but their checkpoints
 /// have partial results.
@@ -115,8 +116,8 @@ pub(super) const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
 }
 
 /// Returns the number of units for a job with this many nodes: a unit takes a second, up to ten
-/// seconds in jobs of days, more in very long jobs, and less where many threads would otherwise wait
-/// for the last units.
+/// seconds in jobs of days, more in very long jobs, and less where many threads would otherwise
+/// wait for the last units.
 pub(super) fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
     const UNITS_PER_THREAD: u64 = 16;
     const LONG_UNIT_S: u64 = 10;

@@ -50,8 +50,8 @@ pub(crate) use source::{ExecutorEvent, UnitSource};
 
 use crate::kernel::gpu::Fault;
 
-/// The threads. They end soon after this is dropped: devices as soon as possible, with a short wait,
-/// so that no driver is torn down under them; CPU threads after the piece in progress.
+/// The threads. They end soon after this is dropped: devices as soon as possible, with a short
+/// wait, so that no driver is torn down under them; CPU threads after the piece in progress.
 #[derive(Debug)]
 pub(crate) struct Executor<S: UnitSource> {
     source: Arc<S>,

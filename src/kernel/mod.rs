@@ -44,8 +44,8 @@ pub trait Kernel: Send {
         parts: &mut Parts,
     ) -> Result<(), TallyError>;
 
-    /// Creates the tables for the sets of `family`, which [`Self::count_set`] otherwise creates with
-    /// the first of them.
+    /// Creates the tables for the sets of `family`, which [`Self::count_set`] otherwise creates
+    /// with the first of them.
     fn prepare(&mut self, _family: &SetFamily) {}
 
     /// Adds the placements of `set`, a set of `family`, to `parts`. Nothing stays buffered.

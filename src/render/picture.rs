@@ -1,5 +1,5 @@
-//! Pictures of boards. An SVG is one line, its size is proportional to the number of pieces, and its
-//! title and description say in words what it shows; a PNG is rendered from it.
+//! Pictures of boards. An SVG is one line, its size is proportional to the number of pieces, and
+//! its title and description say in words what it shows; a PNG is rendered from it.
 
 use std::io::{self, Write};
 
@@ -98,8 +98,8 @@ impl<'a> Picture<'a> {
         Self { placed: problem.placed(), blocked: problem.blocked(), ..self }
     }
 
-    /// Sets the title, which must not contain characters with a meaning in XML. By default it is the
-    /// number of pieces and the size of the board.
+    /// Sets the title, which must not contain characters with a meaning in XML. By default it is
+    /// the number of pieces and the size of the board.
     #[must_use]
     pub fn titled(self, title: impl Into<String>) -> Self {
         Self { title: Some(title.into()), ..self }

@@ -1,5 +1,6 @@
-//! Rings of equal cost around the centre of the board, one for each cost of a piece, dark outside and
-//! bright inside, drawn from the outside so that each covers the inner part of the previous one.
+//! Rings of equal cost around the centre of the board, one for each cost of a piece, dark outside
+//! and bright inside, drawn from the outside so that each covers the inner part of the previous
+//! one.
 
 use std::io::{self, Write};
 

@@ -21,8 +21,8 @@ const JOBS: &str = "nqueens/";
 /// A line with a signature begins with this.
 const SIGNATURE: &str = "\u{2014} ";
 
-/// The public key of a log, as text `NAME+HASH+KEY`: the name, the first four bytes of a hash of name
-/// and key in hexadecimal digits, and the algorithm and the key in base64.
+/// The public key of a log, as text `NAME+HASH+KEY`: the name, the first four bytes of a hash of
+/// name and key in hexadecimal digits, and the algorithm and the key in base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogKey {
     name: String,

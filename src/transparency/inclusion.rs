@@ -46,7 +46,8 @@ fn root_of<E>(
         let left = root_of(from, middle, size, read)?;
         return Ok(node_hash(&left, &root_of(middle, to, size, read)?));
     }
-    // A perfect subtree begins at a multiple of its size, so its root is that of hashes of one tile.
+    // A perfect subtree begins at a multiple of its size, so its root is that of hashes of one
+    // tile.
     let height = entries.ilog2();
     let level = height / HEIGHT;
     let first = from >> (HEIGHT * level);

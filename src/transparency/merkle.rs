@@ -15,8 +15,8 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Sha256::new().chain_update([1]).chain_update(left).chain_update(right).finalize().into()
 }
 
-/// A tree to which entries are appended: the roots of its perfect subtrees, the largest first, which
-/// determine its root.
+/// A tree to which entries are appended: the roots of its perfect subtrees, the largest first,
+/// which determine its root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,
@@ -52,7 +52,8 @@ fn empty_root() -> Hash {
     Sha256::digest([]).into()
 }
 
-/// Returns the largest power of two below `size`, which is at least 2: the size of the left subtree.
+/// Returns the largest power of two below `size`, which is at least 2: the size of the left
+/// subtree.
 pub const fn left_size(size: u64) -> u64 {
     1 << (size - 1).ilog2()
 }

@@ -27,8 +27,8 @@ pub struct UnitResults {
 pub const MOST_UNITS: u64 = 1 << 30;
 
 impl UnitResults {
-    /// Creates the record of `units` units without results, or returns `None` if there are more than
-    /// [`MOST_UNITS`].
+    /// Creates the record of `units` units without results, or returns `None` if there are more
+    /// than [`MOST_UNITS`].
     pub fn new(units: u64) -> Option<Self> {
         let units = usize::try_from(units).ok().filter(|_| units <= MOST_UNITS)?;
         // Memory that is zero is not touched before it is used.

@@ -1,4 +1,5 @@
-//! The checker in Python, written from `docs/certificates.md`, gives the same verdicts as the library.
+//! The checker in Python, written from `docs/certificates.md`, gives the same verdicts as the
+//! library.
 //!
 //! Without python3 the comparisons are skipped, and say so. If one is expected
 //! (`NQUEENS_EXPECT_PYTHON`), they fail instead.

@@ -1,5 +1,5 @@
-//! On a terminal, an answer comes with what is proved, by which method, the time, and what to do next;
-//! elsewhere stdout gets the answer alone.
+//! On a terminal, an answer comes with what is proved, by which method, the time, and what to do
+//! next; elsewhere stdout gets the answer alone.
 #![cfg(unix)]
 
 use crate::support::{Scratch, run};

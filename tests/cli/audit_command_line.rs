@@ -1,5 +1,5 @@
-//! `audit` finds the wrong unit of a published count, and says what a sample without one proves. The
-//! databases are in the format of the project Q27, with counts of our own.
+//! `audit` finds the wrong unit of a published count, and says what a sample without one proves.
+//! The databases are in the format of the project Q27, with counts of our own.
 
 use std::fs;
 use std::num::NonZeroUsize;

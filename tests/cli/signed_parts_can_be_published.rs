@@ -1,5 +1,5 @@
-//! A count on a batch system whose parts are signed becomes a ledger, which the same commands check,
-//! publish and audit as that of a coordinator.
+//! A count on a batch system whose parts are signed becomes a ledger, which the same commands
+//! check, publish and audit as that of a coordinator.
 
 use std::fs;
 #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! Hostile, slow and lost workers of a campaign without processes: none of them keeps a job from its
-//! end, or honest workers from their work.
+//! Hostile, slow and lost workers of a campaign without processes: none of them keeps a job from
+//! its end, or honest workers from their work.
 
 use std::collections::BTreeSet;
 

@@ -38,7 +38,8 @@ struct Log {
 
 impl Log {
     /// The honest log of a count of 10 queens, the units of which two workers counted in turn. The
-    /// second confirmed the first unit, and the last unit was counted again after it was taken back.
+    /// second confirmed the first unit, and the last unit was counted again after it was taken
+    /// back.
     fn honest() -> Self {
         let problem = Problem::empty(Piece::Queen, 10);
         let job = Job::new(problem.clone(), Scheme::best(&problem), None, 8).expect("small");

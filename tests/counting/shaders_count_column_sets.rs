@@ -124,11 +124,12 @@ fn sets_of_boards_with_decided_squares_agree_with_the_cpu() {
     }
 }
 
-/// Halves of 14 rows are the largest that the shader counts: their placements take the deepest stack.
+/// Halves of 14 rows are the largest that the shader counts: their placements take the deepest
+/// stack.
 #[test]
 fn the_set_of_a_board_of_28_rows_agrees_with_the_cpu() {
-    // The even columns are below and the odd ones above. One solution is certain: the odd columns in
-    // turn, then the even ones. The lower half has 1,407 placements, so that lanes find several.
+    // The even columns are below and the odd ones above. One solution is certain: the odd columns
+    // in turn, then the even ones. The lower half has 1,407 placements, so that lanes find several.
     let is_open = |row: usize, col: usize| {
         let (certain, share) = if row < 14 { (2 * row + 1, 7) } else { (2 * (row - 14), 10) };
         let digit = (7 * row * row + 5 * col * col + 3 * row * col + row + 11 * col) % 23;
@@ -140,7 +141,8 @@ fn the_set_of_a_board_of_28_rows_agrees_with_the_cpu() {
         .map(|(row, col)| Square::new(row, col))
         .collect();
     let problem = Problem::new(Piece::Queen, 28, vec![], blocked).expect("a valid board");
-    // The columns of each half are certain, so there is one set; it is divided by its first two queens.
+    // The columns of each half are certain, so there is one set; it is divided by its first two
+    // queens.
     let decomposition = decompose(&problem, 1);
     assert_eq!(decomposition.prefixes(), 14 * 14);
     for mut kernel in kernels() {

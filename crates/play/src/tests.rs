@@ -4,8 +4,8 @@ use nqueens_proof::board::{Piece, Placement, Problem, Square};
 
 use super::*;
 
-/// Returns a board with up to three placed and up to n blocked squares; some have queens that attack
-/// each other.
+/// Returns a board with up to three placed and up to n blocked squares; some have queens that
+/// attack each other.
 pub(crate) fn random_board(random: &mut fastrand::Rng, sizes: RangeInclusive<usize>) -> Problem {
     let n = random.usize(sizes);
     let mut square = || Square::new(random.usize(..n), random.usize(..n));

@@ -211,7 +211,8 @@ pub fn check_within(
 }
 
 /// Checks a certificate like [`check_within`], with this number of threads; 0 is treated as 1. The
-/// refutations of a first solution are checked concurrently; other proofs are checked by one thread.
+/// refutations of a first solution are checked concurrently; other proofs are checked by one
+/// thread.
 ///
 /// # Errors
 /// Returns an error if it is not a certificate or proves nothing, or if the meter ends the check.

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use super::ProofError;
 
-/// Operations per step. An operation takes at most a nanosecond, so a step takes at most a microsecond.
+/// Operations per step. An operation takes at most a nanosecond, so a step takes at most a
+/// microsecond.
 const OPERATIONS: u64 = 1000;
 
 /// Operations between two calls of the function that may stop a check: about a millisecond.

@@ -68,8 +68,8 @@ impl<'a> OpenLog<'a> {
     }
 
     /// Reads and checks the whole log. The trees of the checkpoints in `earlier`, and of those that
-    /// the log lists, must be parts of its tree. `progress` receives the number of entries read, and
-    /// ends the audit with `None` by returning `false`.
+    /// the log lists, must be parts of its tree. `progress` receives the number of entries read,
+    /// and ends the audit with `None` by returning `false`.
     ///
     /// # Errors
     /// A file cannot be read, or something in the log is wrong.
@@ -210,7 +210,8 @@ impl<'a> OpenLog<'a> {
         }))
     }
 
-    /// Returns the first of the first `size` entries that has not the hash that the tree has for it.
+    /// Returns the first of the first `size` entries that has not the hash that the tree has for
+    /// it.
     fn changed_entry(&self, size: u64) -> Result<Option<AuditError>, AuditError> {
         let bundles = (0..size.div_ceil(WIDTH))
             .map(|number| Tile::with_entry(number * WIDTH, self.checkpoint.size));

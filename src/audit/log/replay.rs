@@ -329,8 +329,8 @@ impl LogState {
         self.signed
     }
 
-    /// Returns the number of units whose result in force was confirmed as a whole by another owner or
-    /// by the coordinator.
+    /// Returns the number of units whose result in force was confirmed as a whole by another owner
+    /// or by the coordinator.
     pub const fn confirmed(&self) -> u64 {
         self.confirmed
     }

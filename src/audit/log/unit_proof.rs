@@ -1,6 +1,6 @@
 //! The proof that a log has a result of a unit: the entries with the job, the key of the author and
-//! the result, each with its inclusion proof, and the checkpoint. A few files of the log suffice for
-//! it.
+//! the result, each with its inclusion proof, and the checkpoint. A few files of the log suffice
+//! for it.
 //!
 //! Such a proof does not show whether the result was taken back later.
 

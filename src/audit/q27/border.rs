@@ -3,9 +3,9 @@
 use crate::board::{Piece, Square, first_attack};
 
 /// The queens of the outer two columns or rows of a side, as the project numbers them: the distance
-/// of the queen in the outermost one from the side's first corner, and that of the queen in the next
-/// one. The sides are west, north, east and south, and the first corner is the one where a walk
-/// around the board, clockwise from the south-west corner, enters the side.
+/// of the queen in the outermost one from the side's first corner, and that of the queen in the
+/// next one. The sides are west, north, east and south, and the first corner is the one where a
+/// walk around the board, clockwise from the south-west corner, enters the side.
 pub type Pair = [u8; 2];
 
 /// The queens of all four sides. A queen near a corner belongs to two sides.
@@ -15,13 +15,13 @@ pub struct Border {
     sides: [Pair; 4],
 }
 
-/// The smallest and the largest board: in a smaller one the sides overlap, and a larger one does not
-/// fit into the format.
+/// The smallest and the largest board: in a smaller one the sides overlap, and a larger one does
+/// not fit into the format.
 pub const SIZES: std::ops::RangeInclusive<usize> = 5..=32;
 
 impl Border {
-    /// Creates the border with these pairs, in the order west, north, east, south. Returns `None` if
-    /// a queen is off the board, or if two of them attack each other.
+    /// Creates the border with these pairs, in the order west, north, east, south. Returns `None`
+    /// if a queen is off the board, or if two of them attack each other.
     pub fn new(n: usize, sides: [Pair; 4]) -> Option<Self> {
         let border = Self { n, sides };
         let on_board = sides.as_flattened().iter().all(|&distance| usize::from(distance) < n);
@@ -57,11 +57,11 @@ impl Border {
         self.sides.map(|pair| number(self.n, pair))
     }
 
-    /// Returns whether this is the image that stands for its orbit, the only one in the database: of
-    /// the eight images the one whose west side has the smallest number. If several do, it is the one
-    /// with the smallest remaining numbers, in their order; but of two that are each other's
-    /// reflection at the diagonal through the south-west corner, the one whose north side has the
-    /// larger number.
+    /// Returns whether this is the image that stands for its orbit, the only one in the database:
+    /// of the eight images the one whose west side has the smallest number. If several do, it is
+    /// the one with the smallest remaining numbers, in their order; but of two that are each
+    /// other's reflection at the diagonal through the south-west corner, the one whose north side
+    /// has the larger number.
     pub fn is_canonical(&self) -> bool {
         let [west, north, east, south] = self.numbers();
         let mirrored = |number: u32| pairs(self.n) - 1 - number;
@@ -78,8 +78,8 @@ impl Border {
         smallest && before_reflections && before_rotations
     }
 
-    /// Returns the number of its images: 8, or 4 if a half turn does not change it, or 2 if a quarter
-    /// turn does not. This is the weight of its completions in the total.
+    /// Returns the number of its images: 8, or 4 if a half turn does not change it, or 2 if a
+    /// quarter turn does not. This is the weight of its completions in the total.
     pub fn images(&self) -> u8 {
         let [west, north, east, south] = self.sides;
         match (west == east && north == south, west == north) {
@@ -116,8 +116,8 @@ struct Partial {
 impl Partial {
     const EMPTY: Self = Self { rows: [0; 32], occupied_rows: 0, diagonals: 0, antidiagonals: 0 };
 
-    /// Returns this with one more queen, which may be one of those that are there already; `None` if
-    /// it is attacked.
+    /// Returns this with one more queen, which may be one of those that are there already; `None`
+    /// if it is attacked.
     fn with(&self, column: usize, row: usize) -> Option<Self> {
         let there = usize::from(self.rows[column]);
         if there == row + 1 {

@@ -50,8 +50,8 @@ pub enum EntryError {
 impl Entry {
     /// Reads the binary form. From the highest bit on, the first word has the eight distances (the
     /// first in 4 bits, the others in 5), 2 bits of symmetry, a checksum of 3 bits and 20 bits of
-    /// time; the second has 12 bits for the solver, 4 for the count modulo 13, 4 for the count modulo
-    /// 15, and 44 for the count. It is 0 if the border was not solved.
+    /// time; the second has 12 bits for the solver, 4 for the count modulo 13, 4 for the count
+    /// modulo 15, and 44 for the count. It is 0 if the border was not solved.
     ///
     /// # Errors
     /// The checksum or the remainders are wrong.
@@ -118,8 +118,8 @@ impl Entry {
     }
 }
 
-/// Returns the remainder of x³ · `word` modulo x³ + x + 1, as polynomials over GF(2): the checksum of
-/// a word, and 0 for a word that ends with its checksum.
+/// Returns the remainder of x³ · `word` modulo x³ + x + 1, as polynomials over GF(2): the checksum
+/// of a word, and 0 for a word that ends with its checksum.
 fn remainder(word: u64) -> u8 {
     let times_x_cubed = u128::from(word) << 3;
     (0..67).rev().fold(0, |register: u8, bit| {

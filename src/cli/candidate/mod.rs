@@ -48,7 +48,8 @@ pub(super) fn open(words: &[String]) -> Result<Reader<Box<dyn BufRead>>, Failure
             Ok(Reader::new(Box::new(BufReader::with_capacity(1 << 16, file))))
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_read(&error)),
-        // A word such as a misspelled name is also a row of digits, but its letters are off the board.
+        // A word such as a misspelled name is also a row of digits, but its letters are off the
+        // board.
         Err(_)
             if matches!(typed(text.clone()).next_candidate(),
             Ok(Some(found)) if found.off_board().is_none()) =>

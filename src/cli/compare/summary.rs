@@ -20,7 +20,8 @@ pub(super) struct MethodSummary {
     pub(super) shifted_geometric_mean_s: f64,
 }
 
-/// The shift of the geometric mean, in seconds: differences between times far below it count little.
+/// The shift of the geometric mean, in seconds: differences between times far below it count
+/// little.
 const SHIFT_S: f64 = 1.0;
 
 /// Returns the summary of each method, in the order of their first results.

@@ -18,8 +18,8 @@ use crate::render::{Look, MAX_ATTACKS, Picture};
 /// Draw a placement, also a partial one, with its attacks, costs and constraints.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), with - for a row without a piece; a file
-    /// with one placement; or - for stdin.
+    /// The column in each row (2 4 1 3, '2 4 1 3' or 2413), with - for a row without a piece; a
+    /// file with one placement; or - for stdin.
     #[arg(
         required_unless_present = "board",
         conflicts_with = "board",
@@ -35,8 +35,9 @@ pub(super) struct Args {
     /// 256.
     #[arg(long)]
     attacks: bool,
-    /// Show the cost of each square and the rings of equal cost. A solution is most beautiful if the
-    /// costs of its squares, the largest first, are lexicographically smallest. For n up to 256.
+    /// Show the cost of each square and the rings of equal cost. A solution is most beautiful
+    /// if the costs of its squares, the largest first, are lexicographically smallest. For n up
+    /// to 256.
     #[arg(long)]
     costs: bool,
     /// The cost of a square for --costs: euclidean (u² + v²), manhattan (u + v) or chebyshev (the

@@ -101,8 +101,8 @@ pub struct InProcessCaller {
     pub role: Role,
 }
 
-/// The worker on whose behalf a request is made within the process, as authenticated by the component
-/// that makes the request. It is attached to the request as an extension.
+/// The worker on whose behalf a request is made within the process, as authenticated by the
+/// component that makes the request. It is attached to the request as an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InProcessWorker {
     /// The worker's name: that of an enrolled worker, or of a guest.

@@ -39,9 +39,9 @@ impl Settings {
         }
     }
 
-    /// Returns the probabilities of the checks of a result in a job with this many owners and units,
-    /// of whose units the share `target` must be confirmed. `is_new` is true if the owner of the
-    /// result is new.
+    /// Returns the probabilities of the checks of a result in a job with this many owners and
+    /// units, of whose units the share `target` must be confirmed. `is_new` is true if the owner of
+    /// the result is new.
     pub fn check_probabilities(
         &self,
         target: f64,

@@ -39,8 +39,8 @@ impl Campaign {
         if is_strange { 1.0 } else { self.target(job) }
     }
 
-    /// Returns whether more than one owner counts a job. Excludes guests, and owners with a convicted
-    /// worker and no result in force.
+    /// Returns whether more than one owner counts a job. Excludes guests, and owners with a
+    /// convicted worker and no result in force.
     fn has_several_owners(&self, job: &Job) -> bool {
         let counts = |owner: &&OwnerId| {
             !self.reputation.is_convicted(**owner) || job.units.has_units_of(**owner)

@@ -86,8 +86,8 @@ impl Campaign {
         left.min(settings.all_guests_units.saturating_sub(all))
     }
 
-    /// Returns the units of a job that the owner of a guest was leased too long ago, even in a lease
-    /// that it gave back: others are to count them.
+    /// Returns the units of a job that the owner of a guest was leased too long ago, even in a
+    /// lease that it gave back: others are to count them.
     pub(super) fn overdue_at_guest(&self, guest: &str, hash: JobHash, now_ms: u64) -> Vec<u64> {
         let owner = self.reputation.known_owner(guest, "").filter(|_| is_guest(guest));
         let Some((owner, job)) = owner.zip(self.jobs.get(&hash)) else { return Vec::new() };
@@ -98,7 +98,8 @@ impl Campaign {
         held.map(|(unit, _)| *unit).collect()
     }
 
-    /// Records a failure of a guest on a unit: it takes a part of the time that its owner has for it.
+    /// Records a failure of a guest on a unit: it takes a part of the time that its owner has for
+    /// it.
     pub(super) fn record_failure_of_guest(&mut self, unit: UnitId, guest: &str) {
         let owner = self.reputation.known_owner(guest, "");
         let job = self.jobs.get_mut(&unit.job);

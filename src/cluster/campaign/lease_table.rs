@@ -79,8 +79,8 @@ impl LeaseTable {
         attempts
     }
 
-    /// Returns the numbers of at most `most` leases of a job that are first counts. Successive calls
-    /// return all of them in turn.
+    /// Returns the numbers of at most `most` leases of a job that are first counts. Successive
+    /// calls return all of them in turn.
     pub(super) fn sample(&mut self, job: JobHash, most: usize) -> Vec<u64> {
         self.by_start.sample(job, most)
     }
@@ -158,8 +158,8 @@ impl LeaseTable {
         Some(lease)
     }
 
-    /// Records a worker's sync: the new deadline of a lease, and the units of it that the worker has
-    /// not started. Returns false if there is no such lease.
+    /// Records a worker's sync: the new deadline of a lease, and the units of it that the worker
+    /// has not started. Returns false if there is no such lease.
     pub(super) fn renew(&mut self, attempt: u64, deadline_ms: u64, unstarted: u64) -> bool {
         let Some(lease) = self.leases.get_mut(&attempt) else { return false };
         self.by_deadline.remove(&(lease.deadline_ms, attempt));
@@ -170,8 +170,8 @@ impl LeaseTable {
         true
     }
 
-    /// Removes all units of a lease from `end` on. The number of its units that are not started falls
-    /// by `unstarted`.
+    /// Removes all units of a lease from `end` on. The number of its units that are not started
+    /// falls by `unstarted`.
     pub(super) fn shorten(&mut self, attempt: u64, end: u64, unstarted: u64) {
         let Some(lease) = self.leases.get_mut(&attempt) else { return };
         let removed = lease.units.end - end;

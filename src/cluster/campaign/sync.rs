@@ -58,8 +58,8 @@ const MOST_LEASES: usize = 128;
 /// Upper limit of the kernels and devices that are remembered of a worker.
 const MOST_ANNOUNCED: usize = 512;
 
-/// Upper limit of the workers that are visited for each sync, or for each check of which a checker is
-/// drawn, on average. With no more workers than this, every sync visits all of them.
+/// Upper limit of the workers that are visited for each sync, or for each check of which a checker
+/// is drawn, on average. With no more workers than this, every sync visits all of them.
 pub(super) const PER_SCAN: usize = 8;
 
 /// Returns the maximum number of leases of a worker.
@@ -71,8 +71,8 @@ const fn most_leases(request: &SyncRequest) -> usize {
 }
 
 impl Campaign {
-    /// Returns whether this many calls or checks warrant a look at every worker, so that each of them
-    /// takes constant time on average. With few workers, one does.
+    /// Returns whether this many calls or checks warrant a look at every worker, so that each of
+    /// them takes constant time on average. With few workers, one does.
     fn has_many_per_worker(&self, count: usize) -> bool {
         count > 0 && count * PER_SCAN >= self.workers.len()
     }
@@ -172,9 +172,9 @@ impl Campaign {
         }
     }
 
-    /// Returns a lease that the worker may keep as it is recorded here, or `None` if it must drop the
-    /// lease. An unknown lease is adopted if it is still useful and its grant proves that it was
-    /// this worker's.
+    /// Returns a lease that the worker may keep as it is recorded here, or `None` if it must drop
+    /// the lease. An unknown lease is adopted if it is still useful and its grant proves that it
+    /// was this worker's.
     fn renew_lease(
         &mut self,
         request: &SyncRequest,

@@ -49,8 +49,8 @@ pub struct UnitResult {
 }
 
 impl UnitResult {
-    /// Returns the statement that a worker signs for this result of a lease of mirror images, or not,
-    /// and of `sub_ranges`, which is empty for whole units.
+    /// Returns the statement that a worker signs for this result of a lease of mirror images, or
+    /// not, and of `sub_ranges`, which is empty for whole units.
     pub fn statement(&self, mirrored: bool, sub_ranges: SubRangeSet) -> Statement<'_> {
         Statement {
             unit: self.unit,
@@ -62,8 +62,8 @@ impl UnitResult {
         }
     }
 
-    /// Returns the sub-ranges that the result is limited to, given those of its lease; empty for the
-    /// whole unit, which workers of earlier versions always recount.
+    /// Returns the sub-ranges that the result is limited to, given those of its lease; empty for
+    /// the whole unit, which workers of earlier versions always recount.
     pub(super) fn spots(&self, sub_ranges: SubRangeSet) -> SubRangeSet {
         let limited = self.sub_sums.len() == sub_ranges.len();
         if limited { sub_ranges } else { SubRangeSet::default() }

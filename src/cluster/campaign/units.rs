@@ -103,8 +103,8 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Creates the open units of a job. The results of those that are done need not all be in memory
-    /// if there is a folder.
+    /// Creates the open units of a job. The results of those that are done need not all be in
+    /// memory if there is a folder.
     pub(super) fn new(job: JobHash, units: u64, folder: Option<PathBuf>) -> Self {
         Self {
             status: Statuses::new(units),

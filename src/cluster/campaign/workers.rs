@@ -45,8 +45,8 @@ pub struct WorkerState {
 const MOST_SYNCS_PER_S: u64 = 500;
 
 impl Campaign {
-    /// Returns the time between two syncs of a worker, in ms: that of the settings, or longer if there
-    /// are so many workers that they would sync too often in all.
+    /// Returns the time between two syncs of a worker, in ms: that of the settings, or longer if
+    /// there are so many workers that they would sync too often in all.
     pub(super) fn sync_ms(&self) -> u64 {
         self.settings.sync_ms.max(self.at_work * 1000 / MOST_SYNCS_PER_S)
     }
@@ -56,14 +56,14 @@ impl Campaign {
         self.sync_ms() as f64 / self.settings.sync_ms.max(1) as f64
     }
 
-    /// Returns the lifetime of a lease without a sync from its worker, in ms. It grows with the time
-    /// between two syncs.
+    /// Returns the lifetime of a lease without a sync from its worker, in ms. It grows with the
+    /// time between two syncs.
     pub fn lease_ms(&self) -> u64 {
         (self.settings.lease_ms as f64 * self.delay()) as u64
     }
 
-    /// Returns the counting time of a lease in seconds. It grows likewise, so that workers do not sync
-    /// in between because they have nothing left to count.
+    /// Returns the counting time of a lease in seconds. It grows likewise, so that workers do not
+    /// sync in between because they have nothing left to count.
     pub(super) fn lease_s(&self) -> f64 {
         self.settings.lease_s * self.delay()
     }
@@ -75,8 +75,8 @@ impl Campaign {
         self.at_work = self.workers.iter().filter(active).count() as u64;
     }
 
-    /// Returns whether a worker is not quarantined, takes work, and has synced within the lifetime of
-    /// a lease.
+    /// Returns whether a worker is not quarantined, takes work, and has synced within the lifetime
+    /// of a lease.
     pub(super) fn is_active(&self, name: &str, worker: &WorkerState, now_ms: u64) -> bool {
         worker.capacity > 0 && self.is_alive(name, worker, now_ms)
     }
@@ -88,8 +88,8 @@ impl Campaign {
             && !self.reputation.is_rejected(name, worker.owner_id)
     }
 
-    /// Forgets what workers reported that have been silent for long and have no leases: guests after
-    /// ten minutes, because strangers come and go, others after a month.
+    /// Forgets what workers reported that have been silent for long and have no leases: guests
+    /// after ten minutes, because strangers come and go, others after a month.
     pub(super) fn forget_silent_workers(&mut self, now_ms: u64) {
         const GUEST_MS: u64 = 600_000;
         const WORKER_MS: u64 = 30 * 86_400_000;

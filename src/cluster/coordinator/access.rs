@@ -64,8 +64,8 @@ pub(super) fn remote<T>(request: &Request<T>) -> Option<SocketAddr> {
     peer(request).map(|peer| peer.address)
 }
 
-/// Returns the IP address of a worker, which may be one on whose behalf a request is made within the
-/// process.
+/// Returns the IP address of a worker, which may be one on whose behalf a request is made within
+/// the process.
 pub(super) fn worker_address<T>(request: &Request<T>) -> Option<IpAddr> {
     let within = request.extensions().get::<InProcessWorker>();
     within.map(|worker| worker.address).or_else(|| remote(request).map(|address| address.ip()))

@@ -35,8 +35,8 @@ pub(super) struct ArbiterAnswer {
     pub(super) source: Source,
 }
 
-/// Starts the thread of the arbiter, which counts with `threads` threads. It ends when the sender is
-/// dropped.
+/// Starts the thread of the arbiter, which counts with `threads` threads. It ends when the sender
+/// is dropped.
 ///
 /// # Errors
 /// Returns an error if the thread cannot be spawned.
@@ -115,8 +115,8 @@ fn image_differs(one: &[Tally], other: &[Tally]) -> Option<(u128, u128)> {
         .find(|(one, other)| one != other)
 }
 
-/// Counts the given sub-ranges of a unit, or all of them if `sub_ranges` is empty: as many at a time
-/// as there are threads.
+/// Counts the given sub-ranges of a unit, or all of them if `sub_ranges` is empty: as many at a
+/// time as there are threads.
 fn sums_of(
     kind: KernelKind,
     decomposition: &Decomposition,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::now_ms;
 
-/// The wall-clock time at the start plus the time that has passed since, without pauses. Setting the
-/// wall clock neither ends nor extends a lease.
+/// The wall-clock time at the start plus the time that has passed since, without pauses. Setting
+/// the wall clock neither ends nor extends a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MonotonicClock {
     began: Instant,

@@ -52,8 +52,9 @@ impl OperatorEvent {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
     }
 
-    /// Returns what operators are told about an event that was applied to the campaign, and that was
-    /// requested by `who` if that is not empty. Returns `None` for events that are too frequent.
+    /// Returns what operators are told about an event that was applied to the campaign, and that
+    /// was requested by `who` if that is not empty. Returns `None` for events that are too
+    /// frequent.
     pub(super) fn of(
         event: &CampaignEvent,
         campaign: &Campaign,

@@ -133,8 +133,8 @@ impl LedgerHandle {
         is_new.then_some(trouble)
     }
 
-    /// Records that a check has found damage in the ledger, to which nothing is written from now on.
-    /// Returns a description for operators.
+    /// Records that a check has found damage in the ledger, to which nothing is written from now
+    /// on. Returns a description for operators.
     pub(super) fn refuse(&mut self, finding: &str) -> String {
         self.is_refused = true;
         let trouble = format!(

@@ -16,8 +16,8 @@ use crate::cluster::net::ConnectionLimits;
 use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::v1::work_client::WorkClient;
 
-/// The number of entries after which a snapshot is written, unless told otherwise. Reading them takes
-/// about two seconds.
+/// The number of entries after which a snapshot is written, unless told otherwise. Reading them
+/// takes about two seconds.
 pub const SNAPSHOT_EVERY: u64 = 100_000;
 
 /// The options of a coordinator.

@@ -47,7 +47,8 @@ pub(super) struct ShownBefore {
     pub(super) past: PastEvents,
 }
 
-/// Opens the snapshot at a path. Returns `None` if there is none of this program with these settings.
+/// Opens the snapshot at a path. Returns `None` if there is none of this program with these
+/// settings.
 pub(super) fn open(
     path: &Path,
     settings: &Settings,

@@ -28,8 +28,8 @@ pub enum AuthMode {
     Sessions(Arc<Authority>, Arc<ServerIdentity>),
 }
 
-/// Serves the dashboard of the coordinator that `operations` calls, and the page to play with if its
-/// files are given, until the future is dropped.
+/// Serves the dashboard of the coordinator that `operations` calls, and the page to play with if
+/// its files are given, until the future is dropped.
 ///
 /// # Errors
 /// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.

@@ -1,5 +1,5 @@
-//! The checks that every request passes before it is answered: host and origin, rate limits, and the
-//! session.
+//! The checks that every request passes before it is answered: host and origin, rate limits, and
+//! the session.
 
 use std::net::IpAddr;
 

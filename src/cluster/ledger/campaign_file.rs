@@ -37,8 +37,8 @@ use crate::cluster::campaign::JobState;
 use crate::cluster::storage::{SnapshotError, SnapshotFile, SnapshotWriter};
 use crate::decomposition::JobHash;
 
-/// The number of blocks that are made with a batch besides those of its own entries. Each takes about
-/// a millisecond.
+/// The number of blocks that are made with a batch besides those of its own entries. Each takes
+/// about a millisecond.
 const MORE_BLOCKS: u64 = 4;
 
 /// The name of the state of a ledger in a snapshot.
@@ -92,7 +92,8 @@ impl CampaignFile {
         Self::open_after(path, None)
     }
 
-    /// Opens the ledger at `path` with the state of a snapshot, and checks only the entries after it.
+    /// Opens the ledger at `path` with the state of a snapshot, and checks only the entries after
+    /// it.
     ///
     /// # Errors
     /// As [`Self::open`], also if the snapshot is that of another ledger or if it cannot be read.
@@ -157,8 +158,8 @@ impl CampaignFile {
     }
 
     /// Opens the ledger at `path` for reading and checks all of it, for a coordinator that could
-    /// not open it for writing. It reads its present state and rejects entries. It holds no lock, so
-    /// another process may write the ledger as soon as that is possible.
+    /// not open it for writing. It reads its present state and rejects entries. It holds no lock,
+    /// so another process may write the ledger as soon as that is possible.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, is in use by another process, is not a ledger,
@@ -292,8 +293,8 @@ impl CampaignFile {
         self.state.continue_with(snapshot);
     }
 
-    /// Calls `visit` with every entry after the snapshot with which the ledger was opened, in order.
-    /// Reads one row at a time.
+    /// Calls `visit` with every entry after the snapshot with which the ledger was opened, in
+    /// order. Reads one row at a time.
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read or is damaged. The entries visited so far must

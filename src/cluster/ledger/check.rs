@@ -265,8 +265,8 @@ pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result
     }
 }
 
-/// Calls `visit` with every entry, in order, until it returns false. Reads one row at a time, in the
-/// state of the ledger at the time of the call.
+/// Calls `visit` with every entry, in order, until it returns false. Reads one row at a time, in
+/// the state of the ledger at the time of the call.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is not a ledger of this version, or is damaged. The

@@ -2,8 +2,8 @@
 //!
 //! Each entry is written as a row of its own. Once all entries of a *block* are there, the rows are
 //! replaced by one row of the table `block`: their JSON, one line for each, compressed (Zstandard,
-//! RFC 8878). Block k, counted from 0, has the entries from k × [`ENTRIES`] + 1 on. Whether it is in a
-//! row or in a block, an entry has the same number, JSON and digest, and so the same chain.
+//! RFC 8878). Block k, counted from 0, has the entries from k × [`ENTRIES`] + 1 on. Whether it is
+//! in a row or in a block, an entry has the same number, JSON and digest, and so the same chain.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -343,9 +343,9 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Calls `visit` with every entry after `start`, its number and its JSON until it breaks. Checks each
-/// entry by itself and all of them against the head and the mark; reports damage to `report`. Returns
-/// the head. The default head is the start of the ledger.
+/// Calls `visit` with every entry after `start`, its number and its JSON until it breaks. Checks
+/// each entry by itself and all of them against the head and the mark; reports damage to `report`.
+/// Returns the head. The default head is the start of the ledger.
 pub(super) fn read_entries(
     connection: &Connection,
     start: Head,

@@ -100,8 +100,8 @@ pub(super) struct LedgerState {
 }
 
 impl LedgerState {
-    /// Creates the state of an empty ledger. The units of its jobs need not all be in memory if there
-    /// is a folder.
+    /// Creates the state of an empty ledger. The units of its jobs need not all be in memory if
+    /// there is a folder.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, ..Self::default() }
     }

@@ -2,8 +2,8 @@
 //! predecessor, and the running totals of the jobs.
 //!
 //! An [`Entry`] is an event of the campaign with its time. The rules for entries and the sums over
-//! them ([`CampaignFile::append`] applies them before it writes, [`check()`] once more) are those of
-//! this module alone: of the campaign it knows only the events.
+//! them ([`CampaignFile::append`] applies them before it writes, [`check()`] once more) are those
+//! of this module alone: of the campaign it knows only the events.
 
 mod campaign_file;
 mod check;

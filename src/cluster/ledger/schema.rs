@@ -1,9 +1,9 @@
 //! The tables of a ledger and their rows.
 //!
-//! - `entry`: the events, one JSON object per row, numbered from 1 without gaps. They are never changed
-//!   or removed, but moved to `block`.
-//! - `block`: the entries of whole blocks, compressed ([`super::entry_rows`]). Ledgers have this table
-//!   from their first block on, and then version 2.
+//! - `entry`: the events, one JSON object per row, numbered from 1 without gaps. They are never
+//!   changed or removed, but moved to `block`.
+//! - `block`: the entries of whole blocks, compressed ([`super::entry_rows`]). Ledgers have this
+//!   table from their first block on, and then version 2.
 //! - `totals`: the running totals of each job, keyed by the number of the entry that submitted it.
 //! - `head`: the number of entries, and the chain after the last one.
 //!

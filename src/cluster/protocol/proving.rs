@@ -145,8 +145,8 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         if !on_board || first_attack(Piece::Queen, n, &squares).is_some() {
             return Err(Malformed::Range("a column"));
         }
-        /// The least number of programmes for which earlier versions searched, and the node limit for
-        /// each of them.
+        /// The least number of programmes for which earlier versions searched, and the node limit
+        /// for each of them.
         const EARLIER: (u64, u64) = (32, 10_000);
         let v1::CompletionQuery { programmes, node_limit, attempt, only_dives, .. } = *query;
         let set_programmes = query.set_programmes;

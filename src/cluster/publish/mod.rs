@@ -1,9 +1,9 @@
 //! Publishing a job: its [transparency log](crate::transparency), made from the ledger.
 //!
 //! The log is a function of the ledger: each entry of the ledger that matters to readers is
-//! translated ([`LogEntries`]), in order. To publish again, everything is translated again, compared
-//! with the root that was signed last, and only what is new is written. So a log never differs from
-//! the ledger, and an older copy of a ledger is noticed.
+//! translated ([`LogEntries`]), in order. To publish again, everything is translated again,
+//! compared with the root that was signed last, and only what is new is written. So a log never
+//! differs from the ledger, and an older copy of a ledger is noticed.
 //!
 //! Workers and owners are not named: owners are numbered in the order of their first results. An
 //! owner that wants to be named is named in a file of its own.

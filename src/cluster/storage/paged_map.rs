@@ -1,5 +1,6 @@
-//! Maps from numbers to small records that are too many for memory: the pages that were changed last
-//! are in memory, the others in a snapshot or, if they have been changed since, in a temporary file.
+//! Maps from numbers to small records that are too many for memory: the pages that were changed
+//! last are in memory, the others in a snapshot or, if they have been changed since, in a temporary
+//! file.
 //!
 //! The temporary file is only an extension of memory. Nothing is read from it after a restart. Each
 //! page in a file has a checksum over all of it.
@@ -60,8 +61,8 @@ enum Page<R> {
     },
 }
 
-/// A map from numbers to records. Its encoding lists its pages, which are in the snapshot, with their
-/// checksums, so that no page of an earlier snapshot is taken for one of this.
+/// A map from numbers to records. Its encoding lists its pages, which are in the snapshot, with
+/// their checksums, so that no page of an earlier snapshot is taken for one of this.
 #[derive(Debug)]
 pub(in crate::cluster) struct PagedMap<R> {
     /// Its name in snapshots.
@@ -134,8 +135,8 @@ impl<R: Record> PagedMap<R> {
     const PAGE_BYTES: usize = PAGE as usize * (1 + R::BYTES) + SUM;
 
     /// Creates an empty map, whose name no other map of the snapshot has. Its temporary file, if it
-    /// needs one, is created in `folder` and has no name there. Without a folder everything stays in
-    /// memory.
+    /// needs one, is created in `folder` and has no name there. Without a folder everything stays
+    /// in memory.
     pub(in crate::cluster) fn new(name: String, folder: Option<PathBuf>) -> Self {
         Self {
             name,
@@ -200,8 +201,8 @@ impl<R: Record> PagedMap<R> {
         self.decode(number, &snapshot.page(&self.name, number)?, sum)
     }
 
-    /// Reads a page that is not in memory, and that has this checksum, from its slot in the temporary
-    /// file or from the snapshot.
+    /// Reads a page that is not in memory, and that has this checksum, from its slot in the
+    /// temporary file or from the snapshot.
     ///
     /// # Panics
     /// Panics if the page cannot be read back as it was written: the disk is faulty, and without

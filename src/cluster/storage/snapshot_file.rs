@@ -81,8 +81,8 @@ pub(super) fn checksum(of: &str, content: &[u8]) -> [u8; SUM] {
 }
 
 impl SnapshotFile {
-    /// Creates an empty file. Removes the file that has this path; whoever has opened that can still
-    /// read it.
+    /// Creates an empty file. Removes the file that has this path; whoever has opened that can
+    /// still read it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created.

@@ -39,8 +39,8 @@ impl SetSettings {
     }
 }
 
-/// Returns the number of columns to compile the shader for, so that it counts boards of size `n` and
-/// those of the self-test. Fewer columns take less time.
+/// Returns the number of columns to compile the shader for, so that it counts boards of size `n`
+/// and those of the self-test. Fewer columns take less time.
 fn columns_of_shader(n: usize) -> u32 {
     n.max(MOST_TESTED_COLUMNS).next_multiple_of(4) as u32
 }

@@ -259,7 +259,8 @@ pub(super) mod tests {
         assert_eq!(found, fields, "{name}");
     }
 
-    /// Returns the value of a constant of a shader, or the default of an override, without its suffix.
+    /// Returns the value of a constant of a shader, or the default of an override, without its
+    /// suffix.
     pub(in crate::kernel::gpu) fn constant(source: &str, name: &str) -> String {
         let begins = ["const", "override"].map(|kind| format!("{kind} {name}:"));
         let is_it = |line: &&str| begins.iter().any(|begin| line.starts_with(begin));

@@ -117,7 +117,8 @@ impl Tables {
         self.cases.iter().any(Option::is_some)
     }
 
-    /// Returns whether the shaders support all of the symmetry cases, of which there is at least one.
+    /// Returns whether the shaders support all of the symmetry cases, of which there is at least
+    /// one.
     pub fn suits_all(&self) -> bool {
         self.suits() && self.cases.iter().all(Option::is_some)
     }

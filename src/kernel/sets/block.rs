@@ -121,8 +121,8 @@ impl<const W: usize> Block<W> {
     }
 }
 
-/// Transposes W squares of 64 bits by 64 bits, in each word one: bit j of row i becomes bit i of row
-/// j.
+/// Transposes W squares of 64 bits by 64 bits, in each word one: bit j of row i becomes bit i of
+/// row j.
 #[inline(always)]
 fn transpose<V: Vector, const W: usize>(vector: V, squares: &mut [Plane<W>; 64]) {
     // One call for each size, because the compiler vectorises shifts by constants only, unless an

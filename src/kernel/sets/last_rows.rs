@@ -22,7 +22,8 @@ pub(super) struct LastRows {
     pub(super) outer_sets: Vec<u32>,
 }
 
-/// Consecutive rows: perhaps a leading row, which is filled column by column, then those of a table.
+/// Consecutive rows: perhaps a leading row, which is filled column by column, then those of a
+/// table.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) leading: Option<HalfRow>,
@@ -31,8 +32,8 @@ pub(super) struct Part {
 
 impl LastRows {
     /// Takes the last of the `rows` of a half, with tables of at most `table_rows`, and with a
-    /// leading row of the inner part if `leading`. If the reach of the queens is wanted, row 0 of the
-    /// half is `gap` rows away from the first row of the other half.
+    /// leading row of the inner part if `leading`. If the reach of the queens is wanted, row 0 of
+    /// the half is `gap` rows away from the first row of the other half.
     pub(super) fn new(
         n: usize,
         rows: &[HalfRow],
@@ -77,8 +78,8 @@ impl Part {
         self.leading.is_some() as usize + self.table.rows()
     }
 
-    /// Returns the positions, out of `positions`, at which the leading row may have its queen, if it
-    /// may have it at those of `open`: one pseudo-position, 0, without a leading row.
+    /// Returns the positions, out of `positions`, at which the leading row may have its queen, if
+    /// it may have it at those of `open`: one pseudo-position, 0, without a leading row.
     #[inline(always)]
     pub(super) const fn leads(&self, positions: u32, open: u32) -> u32 {
         if self.leading.is_some() { positions & open } else { 1 }
@@ -103,8 +104,8 @@ pub(super) struct Lead {
     pub(super) reach: u64,
 }
 
-/// The queens that the leading row of a part may have, by the position of the column. Without such a
-/// row, the queens of the rows before the part are at position 0.
+/// The queens that the leading row of a part may have, by the position of the column. Without such
+/// a row, the queens of the rows before the part are at position 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leads {
     by_position: [Lead; MOST_LAST_ROWS],

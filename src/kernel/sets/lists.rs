@@ -86,7 +86,8 @@ pub(super) struct Lists {
 
 /// The group of states that may be used with every queen of the first upper row.
 pub(super) const ANY_SIDE: u8 = 0;
-/// The group of states that may only be used with a queen on the other side: no distance exceeds it.
+/// The group of states that may only be used with a queen on the other side: no distance exceeds
+/// it.
 pub(super) const OTHER_SIDE: u8 = 32;
 impl Lists {
     pub(super) fn new() -> Self {

@@ -2,8 +2,8 @@
 
 use crate::tally::Residues;
 
-/// The sum of a set and, beside it, the sums of the halves of the words that were added, which share
-/// no counter with it.
+/// The sum of a set and, beside it, the sums of the halves of the words that were added, which
+/// share no counter with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     all: u128,

@@ -7,8 +7,9 @@ use crate::decomposition::columns_of;
 pub(super) type Plane<const W: usize> = [u64; W];
 
 /// The planes of the pairs of rows (0, 1), (2, 3), (4, 5) and (6, 7) of a block: plane 10 x + y of
-/// a pair has the states in which both the square of column x (by rank) in its first row and that of
-/// column y in its second row are open. A power of two of them, so that no index is out of bounds.
+/// a pair has the states in which both the square of column x (by rank) in its first row and that
+/// of column y in its second row are open. A power of two of them, so that no index is out of
+/// bounds.
 pub(super) type Pairs<const W: usize> = [[Plane<W>; 128]; 4];
 
 /// The number of words by which loads and stores of vectors may exceed what they are for.
@@ -87,16 +88,16 @@ impl Each<'_> {
     }
 }
 
-/// The operations of an instruction set. Each has a body, its definition; an implementation replaces
-/// those for which it has better instructions.
+/// The operations of an instruction set. Each has a body, its definition; an implementation
+/// replaces those for which it has better instructions.
 ///
 /// The implementing type is a token: a value of it exists only where the processor has the
 /// instructions, so that every operation is safe to call. All operations must be inlined into one
 /// function that enables the instructions for the compiler.
 ///
 /// The operations that keep words write them to the front of `into`, in order, and return their
-/// number; the words after them are arbitrary. Inputs and outputs have at least [`SLACK`] more words
-/// than `count`.
+/// number; the words after them are arbitrary. Inputs and outputs have at least [`SLACK`] more
+/// words than `count`.
 pub(super) trait Vector: Copy {
     /// Keeps `word | all` for each of the first `count` words whose word in `tests`, at the same
     /// place, does not meet `against`.
@@ -177,8 +178,8 @@ pub(super) trait Vector: Copy {
         of_orders
     }
 
-    /// Keeps `word | other | all` for each pair of a word of `many` and one of `words` in the mask of
-    /// `each` whose tests do not meet, in any order.
+    /// Keeps `word | other | all` for each pair of a word of `many` and one of `words` in the mask
+    /// of `each` whose tests do not meet, in any order.
     #[inline(always)]
     fn join_all(
         self,

@@ -1,6 +1,6 @@
 //! The textbook recursion (Abelson and Sussman, exercise 2.42): all ways to fill the first k
-//! columns, each extended by every safe row of the next column. Unlike `nqueens_solver`, which holds
-//! one way at a time, this keeps the whole list, as the textbook does.
+//! columns, each extended by every safe row of the next column. Unlike `nqueens_solver`, which
+//! holds one way at a time, this keeps the whole list, as the textbook does.
 
 use nqueens_proof::board::{Piece, Square};
 

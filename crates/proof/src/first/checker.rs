@@ -11,8 +11,8 @@ use crate::{Meter, ProofError};
 /// The largest depth of a tree.
 pub(super) const DEEPEST: usize = 1000;
 
-/// The largest number of nested branchings and case distinctions. It is sufficient, since a useful one
-/// places a queen or excludes a set, and it is small enough for the stack of any thread.
+/// The largest number of nested branchings and case distinctions. It is sufficient, since a useful
+/// one places a queen or excludes a set, and it is small enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
 pub(super) const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
@@ -270,8 +270,8 @@ impl<'r, 'm, 'a, O: Observer> Checker<'r, 'm, 'a, O> {
         Ok((Entered { mark, added: Added::Sets }, refuted))
     }
 
-    /// Removes squares whose diagonals are in no possible set, and propagates, until nothing changes.
-    /// Returns whether the position is refuted.
+    /// Removes squares whose diagonals are in no possible set, and propagates, until nothing
+    /// changes. Returns whether the position is refuted.
     fn keep_to_sets(&mut self, position: &mut Position) -> Result<bool, ProofError> {
         loop {
             let kept = position.keep_to_sets();

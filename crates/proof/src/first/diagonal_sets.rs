@@ -1,11 +1,11 @@
 //! The sets of diagonals that a completion can use, listed in pairs.
 //!
-//! The queens of a completion stand on a set of diagonals c - r and on a set of antidiagonals r + c.
-//! Since (r + c)² + (c - r)² = 2r² + 2c², the squares of all these places sum to 2 Σ r² + 2 Σ c² over
-//! the open rows and columns. The number and the sum of the places of each set are known, too (see
-//! `knapsack.rs`). The sum of squares is least for sets of neighbouring places around the middle.
-//! Where a board is so tight that it is hardly more than that, only a few hundred pairs of sets are
-//! left of astronomically many.
+//! The queens of a completion stand on a set of diagonals c - r and on a set of antidiagonals r +
+//! c. Since (r + c)² + (c - r)² = 2r² + 2c², the squares of all these places sum to 2 Σ r² + 2 Σ c²
+//! over the open rows and columns. The number and the sum of the places of each set are known, too
+//! (see `knapsack.rs`). The sum of squares is least for sets of neighbouring places around the
+//! middle. Where a board is so tight that it is hardly more than that, only a few hundred pairs of
+//! sets are left of astronomically many.
 
 mod listing;
 
@@ -132,8 +132,8 @@ pub struct DiagonalSets {
 pub struct TooManySets;
 
 impl DiagonalSets {
-    /// Lists the sets of a board, with at most this number of table entries and search nodes for each
-    /// direction. Also returns the number of operations.
+    /// Lists the sets of a board, with at most this number of table entries and search nodes for
+    /// each direction. Also returns the number of operations.
     ///
     /// # Errors
     /// Returns an error if that is not enough, or if there are too many sets of a direction: more

@@ -5,10 +5,10 @@
 //! adds are distinct, there is one for each open row, and they sum to Σ r + Σ c over the open rows
 //! and columns; for the diagonals c - r the sum is Σ c - Σ r. The greatest weight of such a set is
 //! the optimum of a 0-1 knapsack with an exact count and an exact sum, solved here by dynamic
-//! programming over the items, forward and backward. Most of the time of a check can go into filling
-//! the tables. So their entries have 32 bits if the weights are small enough, and the items are in
-//! ascending order of their places: then few sums of a given number of the first items can be
-//! completed by the others.
+//! programming over the items, forward and backward. Most of the time of a check can go into
+//! filling the tables. So their entries have 32 bits if the weights are small enough, and the items
+//! are in ascending order of their places: then few sums of a given number of the first items can
+//! be completed by the others.
 
 use std::ops::Add;
 
@@ -149,8 +149,8 @@ pub(crate) fn heaviest(
 }
 
 /// Returns the number of entries of the tables that define which knapsacks are too large; `None` if
-/// their frames show that there is no set. `docs/certificates.md` specifies these tables. Those that
-/// are filled are several times smaller: on the largest board they have fewer than 13 million
+/// their frames show that there is no set. `docs/certificates.md` specifies these tables. Those
+/// that are filled are several times smaller: on the largest board they have fewer than 13 million
 /// entries.
 fn specified_entries(items: &[Item], count: usize, sum: i64) -> Option<usize> {
     // Relative to the mean rounded down, the places of a set sum to less than `count`.
@@ -358,8 +358,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut sets, mut none) = (0, 0);
         let mut tables = Tables::default();
-        // Entries of 32 bits hold every sum of ten weights of the first three limits, and some of the
-        // fourth.
+        // Entries of 32 bits hold every sum of ten weights of the first three limits, and some of
+        // the fourth.
         let most_weights = [1, 1000, i32::MOST_WEIGHT / 10, i32::MOST_WEIGHT / 5, 1 << 41];
         for case in 0..20_000 {
             let most_weight = most_weights[case % most_weights.len()];

@@ -8,7 +8,8 @@
 //! the certificate states: 1 for each queen, 500 for each dual bound, list of sets and case. (The
 //! checker's own limit is that of its [`Meter`].) Then comes 1 and the n 0-based columns, or 0 if
 //! there is no solution. The refutations follow: for each row from the top and each smaller free
-//! column from the left, one tree; without a solution, one tree for the empty board. A tree is one of
+//! column from the left, one tree; without a solution, one tree for the empty board. A tree is one
+//! of
 //!
 //! | byte | followed by | meaning |
 //! |---|---|---|
@@ -104,8 +105,8 @@ pub fn certificate_within(
     certificate_with_checked(n, solution, refutations, &none, threads, meter)
 }
 
-/// Creates a certificate like [`certificate_within`]. Refutations in `checked` are not checked again:
-/// the meter does not count them, but the work that the certificate states includes theirs.
+/// Creates a certificate like [`certificate_within`]. Refutations in `checked` are not checked
+/// again: the meter does not count them, but the work that the certificate states includes theirs.
 ///
 /// # Errors
 /// As for [`certificate_within`].

@@ -149,9 +149,9 @@ impl Refutation {
         Self([&[LISTED_SETS], &*then.0].concat())
     }
 
-    /// Creates a case distinction on the board of size `n`: of the listed sets of the direction of a
-    /// diagonal or antidiagonal, only those without it are left, or only those with it. `unused` and
-    /// `used` are the refutations of the two cases.
+    /// Creates a case distinction on the board of size `n`: of the listed sets of the direction of
+    /// a diagonal or antidiagonal, only those without it are left, or only those with it. `unused`
+    /// and `used` are the refutations of the two cases.
     pub fn cases(n: usize, diagonal: Line, unused: &Self, used: &Self) -> Self {
         let mut writer = Writer::new();
         writer.byte(CASES);

@@ -2,10 +2,10 @@
 //!
 //! Blocks of rows often have many placements that leave the same lines to the rows below. So a
 //! search remembers each position that it has refuted and in which it had just completed a block,
-//! by its *open lines*: those that have candidates and no queen. A position with the same open lines
-//! as a refuted one is refuted, too. Otherwise it would have a completion, whose further queens stand
-//! on open lines. These lines have no queen in the refuted position either, so the same queens would
-//! complete that position.
+//! by its *open lines*: those that have candidates and no queen. A position with the same open
+//! lines as a refuted one is refuted, too. Otherwise it would have a completion, whose further
+//! queens stand on open lines. These lines have no queen in the refuted position either, so the
+//! same queens would complete that position.
 
 use std::collections::HashSet;
 

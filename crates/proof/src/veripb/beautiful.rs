@@ -1,7 +1,7 @@
 //! Proofs that a solution is most beautiful, written while the checker follows a certificate.
 //!
-//! The bound of a record holds for all solutions in question, whatever the levels before. So a trial,
-//! or an assumption, is a proof by contradiction of the bound on a level that its refutation
+//! The bound of a record holds for all solutions in question, whatever the levels before. So a
+//! trial, or an assumption, is a proof by contradiction of the bound on a level that its refutation
 //! establishes. A search with a queen on one square is written once for each square of the orbit,
 //! under the symmetry that maps the first to the other.
 
@@ -183,8 +183,8 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
     /// one in the centre come in fours.
     fn refute_by_residue(&mut self) -> Result<(), ProofError> {
         let n = self.n;
-        // Σ over all squares is n, and by the equations of the formula 4 Σ' x + centre = n, where Σ'
-        // has the first square of each orbit. Divided by 4, the two inequalities contradict.
+        // Σ over all squares is n, and by the equations of the formula 4 Σ' x + centre = n, where
+        // Σ' has the first square of each orbit. Divided by 4, the two inequalities contradict.
         let mut contradiction = ReversePolish::default();
         for at_least in [false, true] {
             // All squares, by the rows; then the images are replaced by the equations.
@@ -208,8 +208,8 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
         self.writer.pol(&contradiction).map(drop)
     }
 
-    /// Returns the identifier of x(square) + ~x(its image under a quarter turn) ≥ 1; the next one is
-    /// the contrary inequality.
+    /// Returns the identifier of x(square) + ~x(its image under a quarter turn) ≥ 1; the next one
+    /// is the contrary inequality.
     fn turn_identifier(&self, square: usize) -> Id {
         let n = self.n;
         let fixed = !n.is_multiple_of(2) && square > n * n / 2;
@@ -217,8 +217,8 @@ impl<'p, 'w> BeautifulProof<'p, 'w> {
         (queens + 1 + 2 * (square - usize::from(fixed))) as Id
     }
 
-    /// Returns the identifiers of the turns from the first square of an orbit under quarter turns to
-    /// this one.
+    /// Returns the identifiers of the turns from the first square of an orbit under quarter turns
+    /// to this one.
     fn turns_to(&self, square: usize) -> Vec<Id> {
         let images = |from: usize| {
             std::iter::successors(Some(from), |&image| Some(claim::quarter_turn(self.n, image)))

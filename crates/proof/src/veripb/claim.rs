@@ -5,8 +5,8 @@ use super::constraint::{Constraint, Formula, Literal, Variable};
 use crate::Beauty;
 use crate::board::{Norm, Square};
 
-/// Returns the squares of each line, row · n + column in ascending order: the rows, the columns, the
-/// diagonals by c - r, the antidiagonals by r + c.
+/// Returns the squares of each line, row · n + column in ascending order: the rows, the columns,
+/// the diagonals by c - r, the antidiagonals by r + c.
 pub(crate) fn lines(n: usize) -> Vec<Vec<usize>> {
     let mut lines = vec![Vec::new(); if n == 0 { 0 } else { 6 * n - 2 }];
     for square in 0..n * n {

@@ -105,10 +105,9 @@ impl DiagonalEquations {
         self.equations[direction].count
     }
 
-    /// Writes the proof of a claim by these steps. Returns the identifier of
-    /// Σ weight · ~u + (bound + weight(with)) · ~u(with) ≥ bound, where the bound is the weight of all
-    /// items less that of the heaviest set; or, if there is no set, of ~u(with) ≥ 1 or of a
-    /// contradiction.
+    /// Writes the proof of a claim by these steps. Returns the identifier of Σ weight · ~u +
+    /// (bound + weight(with)) · ~u(with) ≥ bound, where the bound is the weight of all items less
+    /// that of the heaviest set; or, if there is no set, of ~u(with) ≥ 1 or of a contradiction.
     pub(super) fn write(
         &self,
         claim: &Claim<'_>,

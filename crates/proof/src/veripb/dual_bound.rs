@@ -1,9 +1,9 @@
 //! Dual bounds as sums of constraints, with their knapsacks.
 //!
 //! The multipliers give one constraint: the reduced costs of the queens and the weights of the used
-//! diagonals. Unit propagation on it does what the checker does with the slack: its own slack is that
-//! of the checker. A knapsack is the lemma "the unused diagonals of this direction weigh at least
-//! W - F". Propagation on the constraint alone, with either lemma added, and with both, draws
+//! diagonals. Unit propagation on it does what the checker does with the slack: its own slack is
+//! that of the checker. A knapsack is the lemma "the unused diagonals of this direction weigh at
+//! least W - F". Propagation on the constraint alone, with either lemma added, and with both, draws
 //! the same conclusions as the checker with its slack and its credits.
 
 use std::collections::HashMap;
@@ -217,9 +217,9 @@ impl DualBound<'_, '_> {
         self.writer.pol(&sum).map(drop)
     }
 
-    /// Returns proofs of the lemmas of a dual bound that is refuted, where the greatest weights need
-    /// not be proved exactly: their sum may be larger by `surplus`. No proof is needed of a lemma
-    /// that is trivial.
+    /// Returns proofs of the lemmas of a dual bound that is refuted, where the greatest weights
+    /// need not be proved exactly: their sum may be larger by `surplus`. No proof is needed of a
+    /// lemma that is trivial.
     fn find_with_surplus(&self, any: [i64; 2], surplus: i64) -> Proofs {
         let gaps = [0, 1].map(|direction| self.directions[direction].gap(any[direction]));
         let total = (gaps[0] + gaps[1]).max(1);

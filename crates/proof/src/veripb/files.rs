@@ -97,10 +97,10 @@ impl Drop for PartialFile {
 
 /// Translates the certificate of a statement that [`check_within`](crate::check_within) has proved,
 /// and writes the files `base`.opb (the claim), `base`.pbp (its proof), and if there is a solution
-/// `base`.sat.opb and `base`.sat.pbp (the columns are a solution). If `base` ends in `.gz`, the files
-/// are compressed, and this ending follows the others (`8.gz`: `8.opb.gz`); that requires the feature
-/// `gzip`. A file with such a name appears only if all are complete. The size that is returned is that
-/// of the proof before it is compressed.
+/// `base`.sat.opb and `base`.sat.pbp (the columns are a solution). If `base` ends in `.gz`, the
+/// files are compressed, and this ending follows the others (`8.gz`: `8.opb.gz`); that requires the
+/// feature `gzip`. A file with such a name appears only if all are complete. The size that is
+/// returned is that of the proof before it is compressed.
 ///
 /// # Errors
 /// Returns an error if the certificate is not accepted, if the proof has more than `most_lines`

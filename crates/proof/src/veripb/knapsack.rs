@@ -40,8 +40,8 @@ impl Branch {
 
 /// A step of a proof, to be written in this order.
 ///
-/// The bounds of prefixes are numbered like a stack: [`Self::Begin`] with a prefix pushes its bound,
-/// and its [`Self::End`] removes this and all later ones and pushes the contrary bound.
+/// The bounds of prefixes are numbered like a stack: [`Self::Begin`] with a prefix pushes its
+/// bound, and its [`Self::End`] removes this and all later ones and pushes the contrary bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A combination of the negated claim, the count, the sum and the bounds.
@@ -60,8 +60,8 @@ struct Row {
     degree: i128,
 }
 
-/// A knapsack: Σ u = count, Σ place · u = sum, with the claim that Σ weight · u ≤ `most`, or without
-/// `most` that there is no such set.
+/// A knapsack: Σ u = count, Σ place · u = sum, with the claim that Σ weight · u ≤ `most`, or
+/// without `most` that there is no such set.
 pub(super) struct Knapsack {
     pub(super) items: Vec<Item>,
     pub(super) count: i64,

@@ -1,8 +1,8 @@
 //! Proofs for VeriPB, a checker of pseudo-Boolean proofs by other authors.
 //!
-//! A certificate is translated into a formula, which says that a better solution exists, and a proof
-//! that this formula has no solution. The formula (`claim.rs`) is what a reader has to believe; the
-//! proof is checked by VeriPB, so nothing else here needs to be trusted.
+//! A certificate is translated into a formula, which says that a better solution exists, and a
+//! proof that this formula has no solution. The formula (`claim.rs`) is what a reader has to
+//! believe; the proof is checked by VeriPB, so nothing else here needs to be trusted.
 //!
 //! The proof is written while the checker follows the certificate and reports its steps to an
 //! observer. A prefix whose refutation lists sets of diagonals is checked twice, since its lists

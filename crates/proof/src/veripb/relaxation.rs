@@ -37,8 +37,8 @@ pub(super) struct Duals {
     pub(super) objective: i128,
     pub(super) count: i128,
     pub(super) sum: i128,
-    /// Bounds by their number in the relaxation, each with its multiplier, which is not negative for
-    /// `at_most` and not positive otherwise.
+    /// Bounds by their number in the relaxation, each with its multiplier, which is not negative
+    /// for `at_most` and not positive otherwise.
     pub(super) bounds: Vec<(usize, i128)>,
 }
 

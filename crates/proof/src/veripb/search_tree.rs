@@ -55,9 +55,9 @@ impl SearchTree {
         self.write_children(0, self.squares.len(), &mut Vec::new(), n, writer)
     }
 
-    /// Writes clauses for the children of a node, which are the last nodes from `begin` to `end`, in
-    /// postorder. The last child is forced when the others are refuted, so it needs no clause, and
-    /// the clauses below it do without its square.
+    /// Writes clauses for the children of a node, which are the last nodes from `begin` to `end`,
+    /// in postorder. The last child is forced when the others are refuted, so it needs no clause,
+    /// and the clauses below it do without its square.
     fn write_children(
         &self,
         begin: usize,

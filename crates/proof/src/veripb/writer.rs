@@ -102,8 +102,8 @@ impl<'w> ProofWriter<'w> {
         Ok(self.added())
     }
 
-    /// Adds, by redundance-based strengthening, a constraint that holds if the new variable has this
-    /// value.
+    /// Adds, by redundance-based strengthening, a constraint that holds if the new variable has
+    /// this value.
     pub(super) fn red(
         &mut self,
         constraint: &Constraint,

@@ -1,8 +1,8 @@
 //! The dives of a trial after the first one, on threads of their own, while others search.
 //!
-//! There are as many dives in each pass, with as many nodes, as on a single thread, which alternates
-//! them with the searches. When a dive is exhausted, the other dives of its pass are abandoned, and
-//! the next one waits for the next pass of the searches.
+//! There are as many dives in each pass, with as many nodes, as on a single thread, which
+//! alternates them with the searches. When a dive is exhausted, the other dives of its pass are
+//! abandoned, and the next one waits for the next pass of the searches.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -138,7 +138,8 @@ impl BackgroundDives {
         lock(&self.state).learned.push(start.learned(engine));
     }
 
-    /// Waits for the next dive. Returns its number and its nodes, or `None` if the thread is to end.
+    /// Waits for the next dive. Returns its number and its nodes, or `None` if the thread is to
+    /// end.
     fn next(&self) -> Option<(u32, u64)> {
         let mut state = lock(&self.state);
         loop {

@@ -83,10 +83,10 @@ impl ProgressSink for TaskSink<'_> {
 
 impl<'a> Engine<'a> {
     /// Does all tasks with `work`, in order, until `is_last` accepts a result. Returns the result
-    /// of each task, or `None` if it was not done. If there are at least as many tasks as `threads`,
-    /// each thread has a copy of the engine. Of the copies only the numbers of nodes and LPs, the
-    /// weights, the cliques and the feasible points are kept: `work` must return everything else,
-    /// and restore the bounds and the log.
+    /// of each task, or `None` if it was not done. If there are at least as many tasks as
+    /// `threads`, each thread has a copy of the engine. Of the copies only the numbers of nodes and
+    /// LPs, the weights, the cliques and the feasible points are kept: `work` must return
+    /// everything else, and restore the bounds and the log.
     ///
     /// # Panics
     /// If `work` panics.

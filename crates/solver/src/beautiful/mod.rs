@@ -20,17 +20,17 @@
 //! | `proof_log.rs`, `resume.rs` | the certificate while it is written; the checkpoint of a run |
 //! | `params.rs` | the tuned constants |
 //!
-//! **Bounds.** An incumbent gives an upper bound on the number of queens on each level, the orbit LP
-//! a lower bound. Where they meet, the level is fixed. Where they differ, a *trial* assumes that the
-//! level has fewer queens and is decided by a search: a solution is a better incumbent, and a
+//! **Bounds.** An incumbent gives an upper bound on the number of queens on each level, the orbit
+//! LP a lower bound. Where they meet, the level is fixed. Where they differ, a *trial* assumes that
+//! the level has fewer queens and is decided by a search: a solution is a better incumbent, and a
 //! refutation raises the lower bound.
 //!
 //! **Proof.** Each bound and each refutation is a record in integers that
 //! [`nqueens_proof::beautiful`] checks: multipliers of the orbit LP or of the board LP, or the tree
 //! of a search, whose leaves are refuted by propagation.
 //!
-//! **Remote interface.** A [`SubtreeTask`] has the path to a node of a search; a [`Searcher`] answers
-//! it with the tree below, which is validated before it is used ([`ValidatedAnswer`]).
+//! **Remote interface.** A [`SubtreeTask`] has the path to a node of a search; a [`Searcher`]
+//! answers it with the tree below, which is validated before it is used ([`ValidatedAnswer`]).
 
 mod background_dives;
 mod board_lp;

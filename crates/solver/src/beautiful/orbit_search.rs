@@ -99,9 +99,9 @@ impl Engine<'_> {
         csp.child(root, candidate).ok()
     }
 
-    /// Runs a search with restarts, which learns weights. If it takes more than a few nodes, several
-    /// threads run searches in different orders, each for its share of the other nodes; the first
-    /// result of any of them counts.
+    /// Runs a search with restarts, which learns weights. If it takes more than a few nodes,
+    /// several threads run searches in different orders, each for its share of the other nodes; the
+    /// first result of any of them counts.
     fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
         let first = params::SHARED_FROM_NODES;
         let number = nodes.saturating_sub(first) / params::LEAST_SHARE;

@@ -1,6 +1,6 @@
 //! The tuned constants of the search for the most beautiful solutions, each with the measurement
-//! that it was chosen by, if one was recorded. They change the time of a search and its certificate,
-//! never its answer.
+//! that it was chosen by, if one was recorded. They change the time of a search and its
+//! certificate, never its answer.
 
 // For `engine.rs`:
 
@@ -60,9 +60,9 @@ pub(super) const NODE_DECAY: f32 = 0.99;
 /// Nodes of a search before it is split into subtrees.
 pub(super) const UNSPLIT_NODES: u64 = 10_000;
 
-/// Nodes of a search with restarts before several threads share it, so that easy boards have the same
-/// solution with any number of threads. Against 0, two threads take 1.05 of the time with 200, and
-/// 1.08 with 2000 (geometric mean of 12 sizes from 65 to 113, two runs each).
+/// Nodes of a search with restarts before several threads share it, so that easy boards have the
+/// same solution with any number of threads. Against 0, two threads take 1.05 of the time with 200,
+/// and 1.08 with 2000 (geometric mean of 12 sizes from 65 to 113, two runs each).
 pub(super) const SHARED_FROM_NODES: u64 = 200;
 
 /// The least share of the other nodes for a thread. Not compared with other values.
@@ -71,8 +71,8 @@ pub(super) const LEAST_SHARE: u64 = 1500;
 /// Nodes of a parallel search before remote solvers are used, if there are any.
 pub(super) const LOCAL_NODES: u64 = 40_000;
 
-/// Above this number of candidates a search uses no [anchor](super::engine::Engine::anchor), since it aims at
-/// solutions rather than at refutations.
+/// Above this number of candidates a search uses no [anchor](super::engine::Engine::anchor), since
+/// it aims at solutions rather than at refutations.
 pub(super) const MAX_CANDIDATES_FOR_ANCHOR: usize = 3000;
 
 // For `dive.rs`:
@@ -152,7 +152,8 @@ pub(super) const CLIQUE_ROUNDS: usize = 8;
 
 // For `presolve.rs`:
 
-/// With fewer orbits to probe by the orbit LP, copies of the engine for other threads cost too much.
+/// With fewer orbits to probe by the orbit LP, copies of the engine for other threads cost too
+/// much.
 pub(super) const MIN_ORBITS_FOR_THREADS: usize = 32;
 
 /// An orbit LP for many orbits at once must show at least this many of them possible; otherwise

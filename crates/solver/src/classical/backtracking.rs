@@ -3,8 +3,8 @@
 //! n bits.
 //!
 //! Squares that are blocked or attacked by placed pieces are removed from the rows before the
-//! search. Beyond 1024 columns, or if most rows have a placed piece, only the open rows are searched,
-//! with lists of their allowed columns in place of masks.
+//! search. Beyond 1024 columns, or if most rows have a placed piece, only the open rows are
+//! searched, with lists of their allowed columns in place of masks.
 
 use std::ops::ControlFlow;
 

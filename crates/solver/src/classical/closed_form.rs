@@ -11,8 +11,8 @@
 //! Neither has a queen on the main diagonal, so for odd n a solution of size n - 1 and the corner
 //! (n, n) form a solution. For n = 2 and n = 3 there is no solution.
 //!
-//! Toroidal queens: if 2 and 3 do not divide n, the queen of row i is in column 1 + (2(i - 1) mod n).
-//! For all other n ≥ 2 there is no solution (Pólya).
+//! Toroidal queens: if 2 and 3 do not divide n, the queen of row i is in column 1 + (2(i - 1) mod
+//! n). For all other n ≥ 2 there is no solution (Pólya).
 //!
 //! Constant time per row; rows i and columns are counted from 1.
 //!

@@ -7,8 +7,8 @@
 //! word. A line without a square is a failure, and a line with one square is decided.
 //!
 //! Of the lines with the fewest squares, the one is chosen whose squares attack the most others. On
-//! 13 of the boards of CSPLib's prob080 with n = 50 and 56 a prototype took a third of the nodes that
-//! it took with the first of these lines.
+//! 13 of the boards of CSPLib's prob080 with n = 50 and 56 a prototype took a third of the nodes
+//! that it took with the first of these lines.
 
 use std::ops::ControlFlow;
 
@@ -49,7 +49,8 @@ pub(super) struct DualSearch {
     bits_of: Vec<[u32; 2]>,
     /// The squares that a piece on a square excludes, including its own row and column.
     attacks: Vec<u64>,
-    /// Words of a set of squares, those of them that list the squares by rows, and words of a level.
+    /// Words of a set of squares, those of them that list the squares by rows, and words of a
+    /// level.
     words: usize,
     row_words: usize,
     level_words: usize,
@@ -157,8 +158,8 @@ impl DualSearch {
     }
 
     /// Searches from the start, and passes each solution to `take`, as the open column in each open
-    /// row, until it breaks. With `random`, the squares of a line are tried in a random order. Stops
-    /// after `most` decisions.
+    /// row, until it breaks. With `random`, the squares of a line are tried in a random order.
+    /// Stops after `most` decisions.
     pub(super) fn run(
         &mut self,
         mut random: Option<fastrand::Rng>,

@@ -55,8 +55,8 @@ pub fn suits(problem: &Problem) -> bool {
 }
 
 /// Number of decisions before the first restart of [`find_one`], some seconds: a restart loses what
-/// was refuted. A prototype decided 50 boards of CSPLib's prob080 with n = 50 and 56 in 34 s without
-/// restarts, and in 60 s if it restarted after 10,000 decisions, then 15,000 and so on.
+/// was refuted. A prototype decided 50 boards of CSPLib's prob080 with n = 50 and 56 in 34 s
+/// without restarts, and in 60 s if it restarted after 10,000 decisions, then 15,000 and so on.
 const FIRST_RESTART: u64 = 1 << 22;
 
 /// Finds one solution of `problem`, for queens or rooks, or proves that there is none. Returns the
@@ -124,8 +124,8 @@ pub struct Count {
 /// 0-based column of the piece in each row. Gives up after `most` nodes, if `check` or the progress
 /// sink breaks, or at once if more than 16,384 squares are allowed.
 ///
-/// This is faster than any kernel where few squares are allowed, and far slower where there are many
-/// solutions.
+/// This is faster than any kernel where few squares are allowed, and far slower where there are
+/// many solutions.
 pub fn count(
     problem: &Problem,
     most: u64,

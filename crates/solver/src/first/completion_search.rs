@@ -196,8 +196,8 @@ impl<W: Width> CompletionSearch<'_, W> {
         found
     }
 
-    /// Searches under the dual bounds of the board with at most `nodes` nodes. Returns `None` if they
-    /// are not enough.
+    /// Searches under the dual bounds of the board with at most `nodes` nodes. Returns `None` if
+    /// they are not enough.
     fn search_long(&mut self, board: &Residual<'_, W>, nodes: u64) -> Option<QueryOutcome> {
         if nodes == 0 {
             return None;

@@ -21,8 +21,8 @@ pub struct PrefixQuery<'a> {
     pub prefix: &'a [usize],
     /// Maximum number of LPs solved for the query.
     pub lp_limit: u64,
-    /// Node limit of each exhaustive search under the first dual bound on boards of odd size. The LP
-    /// limit limits it, too.
+    /// Node limit of each exhaustive search under the first dual bound on boards of odd size. The
+    /// LP limit limits it, too.
     pub node_limit: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,

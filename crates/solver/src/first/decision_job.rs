@@ -107,8 +107,8 @@ impl Job for DecisionJob<'_> {
     }
 
     /// Remote solvers help only if a completion is expected: otherwise the coordinator may have to
-    /// check the refutations of all longer prefixes. With three workers and n = 93 the difference was
-    /// within the variation of the runs.
+    /// check the refutations of all longer prefixes. With three workers and n = 93 the difference
+    /// was within the variation of the runs.
     fn is_helped(&self, helpers: u64, lag: Lag) -> bool {
         helpers == 0
             && matches!(self.kind, Kind::Query { .. })

@@ -6,8 +6,9 @@
 //! pruning. The search branches on lines that have failed before. Dives prove nothing.
 //!
 //! Cells are tried in the order of their LP values or, on boards of odd size, of their
-//! [marginals](super::marginals), which are fitted anew at each node (counting-based search: Zanarini
-//! and Pesant, 2009); then the row with the largest marginal replaces other rows. Both have some noise.
+//! [marginals](super::marginals), which are fitted anew at each node (counting-based search:
+//! Zanarini and Pesant, 2009); then the row with the largest marginal replaces other rows. Both
+//! have some noise.
 
 use fastrand::Rng;
 
@@ -143,8 +144,8 @@ impl Dives<'_> {
         board.cells(branch).map(cell).collect()
     }
 
-    /// Fits the marginals, and returns the cells of a line, or of the likeliest row instead of another
-    /// row, with the logarithms of their marginals, with noise.
+    /// Fits the marginals, and returns the cells of a line, or of the likeliest row instead of
+    /// another row, with the logarithms of their marginals, with noise.
     fn cells_by_marginal<W: Width>(
         &mut self,
         board: &Residual<'_, W>,

@@ -24,10 +24,10 @@ pub(super) struct HeaviestSet {
 /// Far below any sum of weights.
 const NONE: i32 = -(1 << 30);
 
-/// The tables of the dynamic program, kept between calls to avoid allocation: one for each number of
-/// first diagonals. It has the greatest weight of the sets of these diagonals with each size and sum
-/// that sets of the others can complete. Since the positions ascend, these are few sums for each
-/// size.
+/// The tables of the dynamic program, kept between calls to avoid allocation: one for each number
+/// of first diagonals. It has the greatest weight of the sets of these diagonals with each size and
+/// sum that sets of the others can complete. Since the positions ascend, these are few sums for
+/// each size.
 #[derive(Debug, Default)]
 pub(super) struct Knapsack {
     frames: Vec<Frame>,

@@ -386,7 +386,8 @@ mod tests {
             let first = expected.clone().expect("a solution");
             let mirrored: Vec<usize> = first.iter().map(|column| n - 1 - column).collect();
             let reversed: Vec<usize> = first.iter().rev().copied().collect();
-            // The first solution of the board with the queens of the first rows on the greedy prefix.
+            // The first solution of the board with the queens of the first rows on the greedy
+            // prefix.
             let below: Vec<Square> =
                 first.iter().take(2).enumerate().map(|(row, &col)| Square::new(row, col)).collect();
             let options = Options {

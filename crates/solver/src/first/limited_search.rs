@@ -2,9 +2,9 @@
 //!
 //! While it runs, the size of the whole search tree is estimated from the part that was searched,
 //! as if all children of a node had trees of the same size (the weighted backtrack estimator of
-//! Kilby, Slaney, Thiébaux and Walsh, 2006). A search that would exceed its limit is given up early.
-//! Estimates after 524,288 nodes and the sizes: n = 87, first 36 queens and column 71, 12.8 and 9.5
-//! million; n = 87, first 31 queens, 17 million million and unknown.
+//! Kilby, Slaney, Thiébaux and Walsh, 2006). A search that would exceed its limit is given up
+//! early. Estimates after 524,288 nodes and the sizes: n = 87, first 36 queens and column 71, 12.8
+//! and 9.5 million; n = 87, first 31 queens, 17 million million and unknown.
 
 use std::iter;
 
@@ -29,10 +29,10 @@ pub(super) enum LimitedOutcome {
 }
 
 /// Searches `board`, which is open, under its dual bounds with at most `nodes` nodes, and fewer if
-/// they will not be enough. Updates `weights`; fills the blocks in `components` one after the other.
-/// If `refuted` is given, the search uses and extends it whenever it has filled a block, and goes on
-/// below most placements of all blocks only when all of these are known. Also returns the number of
-/// nodes.
+/// they will not be enough. Updates `weights`; fills the blocks in `components` one after the
+/// other. If `refuted` is given, the search uses and extends it whenever it has filled a block, and
+/// goes on below most placements of all blocks only when all of these are known. Also returns the
+/// number of nodes.
 pub(super) fn limited<W: Width>(
     board: &Residual<'_, W>,
     nodes: u64,
@@ -57,7 +57,8 @@ struct Budget<'a> {
     /// The nodes that were left when the tree was begun, and those that are left now.
     limit: u64,
     left: u64,
-    /// The shares of the tree that are below the current node and that were searched: 1 is all of it.
+    /// The shares of the tree that are below the current node and that were searched: 1 is all of
+    /// it.
     share: f64,
     searched: f64,
     task: Task<'a>,
@@ -258,8 +259,8 @@ mod tests {
     use crate::first::width::Width64x64;
     use nqueens_proof::board::{Piece, is_solution};
 
-    /// Searches the board of size `n` with the first `queens` queens of the greedy prefix. Returns the
-    /// outcome and the number of nodes.
+    /// Searches the board of size `n` with the first `queens` queens of the greedy prefix. Returns
+    /// the outcome and the number of nodes.
     fn search(n: usize, queens: usize, limit: u64) -> (LimitedOutcome, u64) {
         let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();
         let board = Residual::<Width64x64>::new(n, &squares(&greedy[..queens]));
@@ -283,10 +284,10 @@ mod tests {
         assert_eq!(nodes, 1000);
     }
 
-    /// Searches the board of size `n` with the first `queens` queens of the greedy prefix, where the
-    /// next five rows are to be filled first, mainly from the columns at the right, without refuted
-    /// positions and with them. Returns whether there is a completion, and the number of positions that
-    /// the second search refuted.
+    /// Searches the board of size `n` with the first `queens` queens of the greedy prefix, where
+    /// the next five rows are to be filled first, mainly from the columns at the right, without
+    /// refuted positions and with them. Returns whether there is a completion, and the number of
+    /// positions that the second search refuted.
     fn search_in_blocks(n: usize, queens: usize) -> (bool, usize) {
         const BLOCK: usize = 5;
         let greedy = Board { n, placed: Vec::new(), blocked: Vec::new() }.greedy();

@@ -7,7 +7,8 @@ pub(super) struct Limits {
     pub(super) lps: u64,
     /// Nodes left for the dives.
     pub(super) diving: u64,
-    /// Nodes left for each of the long searches under the first dual bound, before and after the dives.
+    /// Nodes left for each of the long searches under the first dual bound, before and after the
+    /// dives.
     pub(super) searching: u64,
     /// LP limit of the query if its cells were eliminated, for the dives and the search of a tight
     /// board.
@@ -38,9 +39,9 @@ impl Limits {
 
 /// Returns the nodes of the long search of a query with this LP limit. On boards of odd size, where
 /// the first dual bound leaves hardly any slack, one long search, which learns the weights of the
-/// rows, refutes more than many short ones with LPs between them: measured on n = 93 with 62 queens,
-/// 540,000 nodes and 6 LPs instead of 990,000 and 265; with 60 queens it took 9 million nodes and
-/// 56 s. A search that would not end is given up early.
+/// rows, refutes more than many short ones with LPs between them: measured on n = 93 with 62
+/// queens, 540,000 nodes and 6 LPs instead of 990,000 and 265; with 60 queens it took 9 million
+/// nodes and 56 s. A search that would not end is given up early.
 const fn searching(n: usize, lp_limit: u64) -> u64 {
     if n.is_multiple_of(2) { 0 } else { lp_limit.saturating_mul(params::SEARCH_NODES_PER_LP) }
 }

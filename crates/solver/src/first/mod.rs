@@ -40,8 +40,8 @@
 //! | `window.rs` | the open part of a board in narrower words |
 //!
 //! **Search.** A query asks for a completion of a prefix, the queens of the first rows. The longest
-//! part of the greedy prefix that has a completion is found by bisection, and the remaining rows are
-//! decided one by one from their free columns, left to right (OEIS A141843).
+//! part of the greedy prefix that has a completion is found by bisection, and the remaining rows
+//! are decided one by one from their free columns, left to right (OEIS A141843).
 //!
 //! **Proof.** A refutation is integer multipliers of rows, columns and diagonals, possibly below
 //! decided and eliminated cells, which [`nqueens_proof`] adds up; see its module for the format.

@@ -33,9 +33,10 @@ pub(super) const SHORTEST_DIVE_NODES: u64 = 500;
 /// 101: better than 0.1 and 2.
 pub(super) const DIVE_NOISE: f64 = 0.5;
 
-/// Number of times that the marginals are fitted before the first dive, and at each node. Measured on n
-/// = 87, first 31 queens of the greedy prefix, these and column 63, and n = 89, first 31 and columns 51
-/// and 65, in s for each completion: two times 1.9, 1.7 and 3.2, three times 1.9, 24.4 and 2.8.
+/// Number of times that the marginals are fitted before the first dive, and at each node. Measured
+/// on n = 87, first 31 queens of the greedy prefix, these and column 63, and n = 89, first 31 and
+/// columns 51 and 65, in s for each completion: two times 1.9, 1.7 and 3.2, three times 1.9, 24.4
+/// and 2.8.
 pub(super) const FITS_OF_A_DIVE: usize = 50;
 pub(super) const FITS_OF_A_NODE: usize = 2;
 
@@ -52,8 +53,8 @@ pub(super) const DIVE_SIZE_NOISE: f64 = 0.1;
 
 // For `components.rs`:
 
-/// Minimum number of rows of a component. Smaller ones, such as a row whose queen is integral in the LP
-/// solution, are ignored.
+/// Minimum number of rows of a component. Smaller ones, such as a row whose queen is integral in
+/// the LP solution, are ignored.
 pub(super) const SMALLEST_COMPONENT_ROWS: usize = 5;
 
 // For `weights.rs`:
@@ -99,16 +100,17 @@ pub(super) const RECENT_MULTIPLIERS: usize = 8;
 /// 1000 is about the same, 300 worse.
 pub(super) const LIMITED_SEARCH_NODES: u64 = 3000;
 
-/// Minimum number of nodes of a limited search whose refutation, for a query of another machine, states
-/// the weights of the lines, which take at least two bytes for each row. A search may be small because
-/// of what earlier queries learned. Without weights, 7 of 85 answers of three workers for n = 106 took
-/// the coordinator 14.9 s to check, the others 3.2 s; the workers had taken 1.0 s for the 7. In a local
-/// run, where one refutation is checked after the other, n = 80 took 0.64 s without weights and 0.47 s
-/// with them, other sizes as long, and the certificate was a third longer.
+/// Minimum number of nodes of a limited search whose refutation, for a query of another machine,
+/// states the weights of the lines, which take at least two bytes for each row. A search may be
+/// small because of what earlier queries learned. Without weights, 7 of 85 answers of three workers
+/// for n = 106 took the coordinator 14.9 s to check, the others 3.2 s; the workers had taken 1.0 s
+/// for the 7. In a local run, where one refutation is checked after the other, n = 80 took 0.64 s
+/// without weights and 0.47 s with them, other sizes as long, and the certificate was a third
+/// longer.
 pub(super) const MIN_NODES_TO_STATE_WEIGHTS: u64 = 100;
 
-/// Queries with at least this LP limit, and all on boards of odd size, keep only the refuted positions
-/// of prefixes that theirs extends.
+/// Queries with at least this LP limit, and all on boards of odd size, keep only the refuted
+/// positions of prefixes that theirs extends.
 pub(super) const LONG_QUERY_LPS: u64 = 32;
 
 /// Nodes of the long search under the first dual bound on boards of odd size, per LP of the query's
@@ -116,9 +118,10 @@ pub(super) const LONG_QUERY_LPS: u64 = 32;
 /// 13.9, 13.8; 101 17.5, 18.2; 103 6.9, 7.0.
 pub const SEARCH_NODES_PER_LP: u64 = 800_000;
 
-/// Before the dives, a long search has at most so many nodes per node of the dives, each of which takes
-/// two to four times as long. Measured on n = 87 and 89, boards refuted by long searches of more than
-/// 0.3 s, before the dives and after them: 17 and 35 in queries of 128 LPs, 23 and 45 of 32 LPs.
+/// Before the dives, a long search has at most so many nodes per node of the dives, each of which
+/// takes two to four times as long. Measured on n = 87 and 89, boards refuted by long searches of
+/// more than 0.3 s, before the dives and after them: 17 and 35 in queries of 128 LPs, 23 and 45 of
+/// 32 LPs.
 pub(super) const NODES_PER_DIVE_NODE: u64 = 4;
 
 /// On boards of odd size, a long search before the dives has at least this number of nodes per node
@@ -178,8 +181,8 @@ pub(super) const COLUMN_GENERATION_ROUNDS: usize = 60;
 
 // For `lp_states.rs`:
 
-/// Number of LP states that are kept, of about 3 MB each for n = 84. With 16, n = 66 takes 3 % fewer
-/// LPs, and n = 70 to 88 as many.
+/// Number of LP states that are kept, of about 3 MB each for n = 84. With 16, n = 66 takes 3 %
+/// fewer LPs, and n = 70 to 88 as many.
 pub(super) const KEPT_LP_STATES: usize = 6;
 
 /// Number of sets of diagonals in the LPs above which they are rebuilt, with those of the pool that
@@ -195,10 +198,10 @@ pub(super) const POOLED_SETS: usize = 1000;
 
 // For `limited_search.rs`:
 
-/// Nodes after which the size of a search tree is estimated first, and the part of the limit that has
-/// to be spent before: early estimates are too large, since the nodes at the left are searched before
-/// the weights are learned. Measured on n = 89, 38 queens: 390, 198, 49 and 56 million after 65,536,
-/// 131,072, 262,144 and 524,288 nodes.
+/// Nodes after which the size of a search tree is estimated first, and the part of the limit that
+/// has to be spent before: early estimates are too large, since the nodes at the left are searched
+/// before the weights are learned. Measured on n = 89, 38 queens: 390, 198, 49 and 56 million after
+/// 65,536, 131,072, 262,144 and 524,288 nodes.
 pub(super) const NODES_BEFORE_ESTIMATE: u64 = 1 << 15;
 pub(super) const LIMIT_PER_ESTIMATE: u64 = 64;
 

@@ -1,10 +1,10 @@
 //! The placements of the first blocks of a board, which a long search finds before it searches the
 //! last block for each of them.
 //!
-//! Their number tells what the search will take, which the estimator of the tree cannot: most of the
-//! placements leave the same lines as another one, but the first ones do not. Measured on n = 89,
-//! first 37 queens: 35,124 placements leave 4,607 different sets of lines, each of which takes about
-//! 45,000 nodes, 210 million in all; the estimate after 16 million nodes was 1,700 million.
+//! Their number tells what the search will take, which the estimator of the tree cannot: most of
+//! the placements leave the same lines as another one, but the first ones do not. Measured on n =
+//! 89, first 37 queens: 35,124 placements leave 4,607 different sets of lines, each of which takes
+//! about 45,000 nodes, 210 million in all; the estimate after 16 million nodes was 1,700 million.
 
 use std::collections::HashSet;
 use std::mem;
@@ -25,7 +25,8 @@ pub(super) struct Placements {
     /// The lines that they leave, and those that placements of some of the blocks leave.
     lines: HashSet<OpenLines>,
     deferred: Vec<(OpenLines, Vec<Square>)>,
-    /// The number of placements whose boards were searched at once, and the nodes of these searches.
+    /// The number of placements whose boards were searched at once, and the nodes of these
+    /// searches.
     sampled: u64,
     sampled_nodes: u64,
 }
@@ -53,7 +54,8 @@ impl Placements {
         self.sampled_nodes += nodes;
     }
 
-    /// Adds the placement of all `blocks` on a board with these lines, which is to be searched later.
+    /// Adds the placement of all `blocks` on a board with these lines, which is to be searched
+    /// later.
     pub(super) fn defer<W: Width>(
         &mut self,
         board: &Residual<'_, W>,
@@ -66,7 +68,8 @@ impl Placements {
         self.deferred.push((lines, placement));
     }
 
-    /// Returns the number of nodes that all deferred searches will take if they are like the others.
+    /// Returns the number of nodes that all deferred searches will take if they are like the
+    /// others.
     pub(super) fn expected_nodes(&self) -> u64 {
         self.sampled_nodes / self.sampled.max(1) * self.deferred.len() as u64
     }

@@ -66,7 +66,8 @@ impl QuerySolverFactory {
     }
 
     /// Creates a factory of solvers for the queries of this process or, unless `is_local` is set,
-    /// of another machine. The board has placed queens and blocked squares as for [`query_solvers`].
+    /// of another machine. The board has placed queens and blocked squares as for
+    /// [`query_solvers`].
     fn new(n: usize, placed: &[Square], blocked: &[Square], is_local: bool) -> Self {
         fn factory<W: Width>(board: LocalSolver<W>) -> QuerySolverFactory {
             QuerySolverFactory(Box::new(move || Box::new(board.sharing())))

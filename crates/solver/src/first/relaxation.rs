@@ -259,8 +259,8 @@ impl<W: Width> Master<W> {
     }
 
     /// Looks for multipliers with which the knapsacks refute `board`. `used` are the diagonals of
-    /// each direction that were occupied since the LP was built. If sets of diagonals are listed, the
-    /// LP must have been built for the board for which they were.
+    /// each direction that were occupied since the LP was built. If sets of diagonals are listed,
+    /// the LP must have been built for the board for which they were.
     pub(super) fn refute(
         &mut self,
         board: &Residual<'_, W>,

@@ -67,8 +67,8 @@ pub fn read_unchecked(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError
         let is_free = |(row, &column): (usize, &usize)| {
             column < n && crate::first::board::is_free(&prefix[..row], column)
         };
-        // A run never refutes the prefix without queens, and with a queen in each row there is nothing
-        // left to refute.
+        // A run never refutes the prefix without queens, and with a queen in each row there is
+        // nothing left to refute.
         !prefix.is_empty() && prefix.len() < n && prefix.iter().enumerate().all(is_free)
     };
     if refuted.keys().all(is_valid) { Ok(refuted) } else { Err(ResumeError::Damaged) }

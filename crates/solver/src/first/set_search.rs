@@ -2,9 +2,9 @@
 //!
 //! On most boards there are astronomically many pairs of sets, but on the tightest ones, where the
 //! linear relaxations leave many cells and limited searches do not end, there are a few hundred
-//! ([`DiagonalSets`]). The search divides them by cases: a diagonal is used, or it is not. Propagation
-//! refutes most sets of one direction at once. All diagonals of a set must be used, so a few LPs
-//! refute most of the others, and decide the boards of the pairs that are left.
+//! ([`DiagonalSets`]). The search divides them by cases: a diagonal is used, or it is not.
+//! Propagation refutes most sets of one direction at once. All diagonals of a set must be used, so
+//! a few LPs refute most of the others, and decide the boards of the pairs that are left.
 
 use std::sync::{Arc, Mutex};
 
@@ -131,8 +131,8 @@ impl<W: Width> CompletionSearch<'_, W> {
         Some(QueryOutcome::Refuted(Refutation::dual_bound(&multipliers, true, &then)))
     }
 
-    /// Divides the sets of the direction that has fewer, but more than one, until it has one in each
-    /// case. The first case is the one that the assignment relaxation rather uses.
+    /// Divides the sets of the direction that has fewer, but more than one, until it has one in
+    /// each case. The first case is the one that the assignment relaxation rather uses.
     fn divide(&mut self, board: &Residual<'_, W>, sets: &DiagonalSets) -> QueryOutcome {
         let [falling, rising] = [0, 1].map(|direction| sets.len(direction));
         if falling == 1 && rising == 1 {

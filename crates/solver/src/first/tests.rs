@@ -309,8 +309,8 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
     assert!(refuted > 100 && completed > 100, "{refuted} refuted, {completed} completed");
 }
 
-/// Returns at most so many queens, each in one of the `choices` leftmost free columns: like those of
-/// first solutions, they make boards tight.
+/// Returns at most so many queens, each in one of the `choices` leftmost free columns: like those
+/// of first solutions, they make boards tight.
 pub(super) fn leftmost_prefix(
     n: usize,
     queens: usize,

@@ -1,5 +1,5 @@
-//! 0-1 programs as files for other solvers: MPS (free form, fields without blanks), the LP format of
-//! CPLEX, and OPB, which solvers and model counters of pseudo-Boolean constraints read.
+//! 0-1 programs as files for other solvers: MPS (free form, fields without blanks), the LP format
+//! of CPLEX, and OPB, which solvers and model counters of pseudo-Boolean constraints read.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;

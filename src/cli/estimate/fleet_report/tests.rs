@@ -33,8 +33,8 @@ const UNPUBLISHED: JobSize = JobSize { units: 1_000_000, sub_ranges: 32, is_publ
 /// midnight, where rounding would decide on which day it ends.
 const DAYS: f64 = 501.3;
 
-/// Returns the report of the file's fleet for a count that takes a device of the first kind 2 × 501.3
-/// days at a million nodes a second.
+/// Returns the report of the file's fleet for a count that takes a device of the first kind 2 ×
+/// 501.3 days at a million nodes a second.
 fn report(text: &str, job: JobSize) -> FleetReport {
     let file = FleetFile::parse(text, 28).expect("a fleet");
     let days = |days: f64| DeviceTime { seconds: days * 86_400.0, ln_error: 0.0 };

@@ -140,7 +140,8 @@ fn a_unit_that_a_guest_counted_counts_towards_its_limit_until_somebody_else_conf
 
 #[test]
 fn no_job_is_finished_before_every_unit_of_a_guest_is_confirmed_by_somebody_else() {
-    // The published total is what the guest reports: it is believed only after a check all the same.
+    // The published total is what the guest reports: it is believed only after a check all the
+    // same.
     for published in [Some(2 * 2 * 3 * 8), None] {
         let settings = Settings { assurance: Some(0.0), ..Settings::default() };
         let mut world = World::new(2, published, settings);

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::CampaignActor;
 use crate::cluster::ledger::{self, CheckReport, LedgerError};
 
-/// Starts a thread that checks the ledger at `path`, in its state at the start of the check, and reports
-/// the outcome. The coordinator writes meanwhile.
+/// Starts a thread that checks the ledger at `path`, in its state at the start of the check, and
+/// reports the outcome. The coordinator writes meanwhile.
 ///
 /// # Errors
 /// Returns an error if the thread cannot be spawned.

@@ -29,8 +29,8 @@ impl CampaignActor {
         }
     }
 
-    /// Opens the ledger at the start and replaces the campaign by the one there: from the snapshot, if
-    /// there is one, and the entries after it, or else from all entries.
+    /// Opens the ledger at the start and replaces the campaign by the one there: from the snapshot,
+    /// if there is one, and the entries after it, or else from all entries.
     pub(super) fn resume(&mut self) -> Result<(), LedgerError> {
         let snapshot = snapshot::open(self.ledger.snapshot_path(), &self.settings);
         // A damaged page may be noticed only when it is read.

@@ -57,8 +57,8 @@ impl CampaignActor {
         Ok(())
     }
 
-    /// Removes the snapshot, so that the next start reads all entries, and writes none until then: the
-    /// unchanged pages of a snapshot are only in its file.
+    /// Removes the snapshot, so that the next start reads all entries, and writes none until then:
+    /// the unchanged pages of a snapshot are only in its file.
     pub(super) fn abandon_snapshots(&mut self) {
         self.has_abandoned_snapshots = true;
         if let Err(error) = SnapshotFile::remove(self.ledger.snapshot_path()) {

@@ -4,11 +4,10 @@
 //! [`crate::solver::first::first_solution_with`], or splits the long searches of
 //! [`crate::solver::beautiful::most_beautiful_with`] into subtree tasks. Its remote solvers pass
 //! them to workers, which take tasks from the [`TaskQueue`] through the protocol. Every answer that
-//! a proof consists of is validated, so it is as good as one found by this machine alone and needs no
-//! second opinion. Proved results are on disk a few seconds later, and a restarted
-//! coordinator continues from there. It also checks the proofs that were finished before, in the
-//! background; until that is done they are not reported as finished, and their certificates are not
-//! handed out.
+//! a proof consists of is validated, so it is as good as one found by this machine alone and needs
+//! no second opinion. Proved results are on disk a few seconds later, and a restarted coordinator
+//! continues from there. It also checks the proofs that were finished before, in the background;
+//! until that is done they are not reported as finished, and their certificates are not handed out.
 //!
 //! | file | content |
 //! |---|---|

@@ -1,13 +1,12 @@
 //! The checks of the refutations that the search for a first solution uses.
 //!
-//! A check may take longer than the worker's search did, so the search at the coordinator does
-//! not wait for it: it uses a refutation at once, while other threads check those that it uses, in
-//! lexicographic order of their prefixes, those below a refuted prefix last. The certificate is made
-//! of checked refutations only. Refutations by the multipliers of other answers are checked before
-//! they are used.
-//! If one cannot be used, because it is wrong or its check takes too long, the search begins
-//! again without it and keeps the others. That stops the queries of honest workers, too, so from
-//! the third time on, the search waits for the check of each refutation.
+//! A check may take longer than the worker's search did, so the search at the coordinator does not
+//! wait for it: it uses a refutation at once, while other threads check those that it uses, in
+//! lexicographic order of their prefixes, those below a refuted prefix last. The certificate is
+//! made of checked refutations only. Refutations by the multipliers of other answers are checked
+//! before they are used. If one cannot be used, because it is wrong or its check takes too long,
+//! the search begins again without it and keeps the others. That stops the queries of honest
+//! workers, too, so from the third time on, the search waits for the check of each refutation.
 
 mod used_refutations;
 
@@ -40,8 +39,9 @@ pub(super) struct RefutationChecks {
 }
 
 impl RefutationChecks {
-    /// Creates the checks for the board of size `n`, with the saved refutations of an earlier process.
-    /// Checks those of `checked` again and removes those that fail; the others are to be checked.
+    /// Creates the checks for the board of size `n`, with the saved refutations of an earlier
+    /// process. Checks those of `checked` again and removes those that fail; the others are to be
+    /// checked.
     ///
     /// # Errors
     /// Returns an error if the meter ends the check.
@@ -78,8 +78,8 @@ impl RefutationChecks {
         Ok(Self { n, state: Mutex::new(state), changed: Condvar::new(), known })
     }
 
-    /// Returns the refutation of this prefix that the search may use, if there is one. After several
-    /// unusable ones, waits for its check as long as the refutation is `wanted`.
+    /// Returns the refutation of this prefix that the search may use, if there is one. After
+    /// several unusable ones, waits for its check as long as the refutation is `wanted`.
     pub(super) fn usable(&self, prefix: &[usize], wanted: &dyn Fn() -> bool) -> Option<Refutation> {
         let mut state = lock(&self.state);
         while state.checks_first() && state.unchecked.contains_key(prefix) && wanted() {
@@ -122,8 +122,8 @@ impl RefutationChecks {
         false
     }
 
-    /// Adds a refutation to be checked, unless its prefix has one. Returns that of the prefix, or `None`
-    /// if it cannot be used or is no longer `wanted`.
+    /// Adds a refutation to be checked, unless its prefix has one. Returns that of the prefix, or
+    /// `None` if it cannot be used or is no longer `wanted`.
     pub(super) fn add(
         &self,
         one: PrefixRefutation,
@@ -166,7 +166,8 @@ impl RefutationChecks {
         }
     }
 
-    /// Checks refutations until [`end`](Self::end). Records the verdicts on answers through `solver`.
+    /// Checks refutations until [`end`](Self::end). Records the verdicts on answers through
+    /// `solver`.
     pub(super) fn run(&self, solver: &RemoteSolver, is_stopped: &(dyn Fn() -> bool + Sync)) {
         let _guard = EndChecks(self);
         while self.wait_for_work() {
@@ -241,15 +242,15 @@ impl RefutationChecks {
         self.changed.notify_all();
     }
 
-    /// Returns whether the search has to end, because a refutation cannot be used or there are no more
-    /// checks.
+    /// Returns whether the search has to end, because a refutation cannot be used or there are no
+    /// more checks.
     pub(super) fn interrupt_search(&self) -> bool {
         let state = lock(&self.state);
         state.has_unusable() || state.ended
     }
 
-    /// Waits until the refutations of a certificate are checked, and forgets others that wait. Returns
-    /// whether all of them are checked.
+    /// Waits until the refutations of a certificate are checked, and forgets others that wait.
+    /// Returns whether all of them are checked.
     pub(super) fn wait_for(&self, needed: &Refutations, is_stopped: &dyn Fn() -> bool) -> bool {
         let mut state = lock(&self.state);
         // Those of longer prefixes are needed only for refutations that consist of them.
@@ -274,8 +275,8 @@ impl RefutationChecks {
         }
     }
 
-    /// Removes the refutations that cannot be used, so that the search can begin again. Of those that
-    /// consist of others, the checked parts replace them. Returns false if there were none.
+    /// Removes the refutations that cannot be used, so that the search can begin again. Of those
+    /// that consist of others, the checked parts replace them. Returns false if there were none.
     pub(super) fn remove_unusable(&self, refuted: &mut Refutations) -> bool {
         let mut state = lock(&self.state);
         if !state.has_unusable() {

@@ -27,9 +27,9 @@ use crate::solver::{Progress, ProgressSink};
 const REMOTE_SOLVERS: usize = 64;
 
 /// The remote solvers of a proof of a first solution: as many as keep the workers busy, since the
-/// answer to one query often makes those about later prefixes irrelevant. Measured with three workers
-/// of one thread, 64 solvers and 6: n = 97 more than 200 s and 60 s; for n = 62 to 91 the difference
-/// is within the variation of the runs. Workers that leave do not reduce the number.
+/// answer to one query often makes those about later prefixes irrelevant. Measured with three
+/// workers of one thread, 64 solvers and 6: n = 97 more than 200 s and 60 s; for n = 62 to 91 the
+/// difference is within the variation of the runs. Workers that leave do not reduce the number.
 struct RemoteQuerySolvers<'a> {
     n: usize,
     queue: &'a TaskQueue,
@@ -99,8 +99,8 @@ impl Proof {
         queue: &TaskQueue,
         solver: &(dyn Fn() -> RemoteSolver + Sync),
     ) -> io::Result<()> {
-        // This machine checked the data before, so there is no limit on the second check; but a stop
-        // interrupts it.
+        // This machine checked the data before, so there is no limit on the second check; but a
+        // stop interrupts it.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let mut meter = Meter::new(None).stopped_by(&is_stopped);
         let (mut refuted, unchecked) = self.store.refuted(n)?;
@@ -211,7 +211,8 @@ fn certificate(
     certificate.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// A progress sink that stops the search with its proof or for its checks, and records the progress.
+/// A progress sink that stops the search with its proof or for its checks, and records the
+/// progress.
 struct SearchSink<'a> {
     proof: &'a Proof,
     checks: Option<&'a RefutationChecks>,

@@ -161,10 +161,10 @@ impl QueueState {
         number
     }
 
-    /// Returns the tasks in the order in which they are leased: by priority; then the most
-    /// urgent task of each job, then the second most urgent of each, and so on; then by number. Of a job's completion queries, the one with
-    /// the lexicographically smallest prefix is the most urgent: a completion makes the queries
-    /// after it useless.
+    /// Returns the tasks in the order in which they are leased: by priority; then the most urgent
+    /// task of each job, then the second most urgent of each, and so on; then by number. Of a job's
+    /// completion queries, the one with the lexicographically smallest prefix is the most urgent: a
+    /// completion makes the queries after it useless.
     fn by_urgency(&self) -> Vec<u64> {
         fn prefix(task: &Task) -> &[usize] {
             match &task.query {

@@ -89,8 +89,8 @@ impl Service {
         (metrics, write_failures): (Arc<Metrics>, WriteFailures),
         (calls, stopping): (Arc<WaitingCalls>, watch::Receiver<bool>),
     ) -> Self {
-        /// The maximum number of status streams. Each queries the actor once a second, and more often in
-        /// its first seconds.
+        /// The maximum number of status streams. Each queries the actor once a second, and more
+        /// often in its first seconds.
         const MOST_WATCHING: usize = 256;
         let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
         Self {

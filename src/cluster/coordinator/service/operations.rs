@@ -135,7 +135,8 @@ impl Operations for Service {
             let _open = open;
             let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
             let mut next = Some(first);
-            // Short at first: a caller that waits for a quick job waits little longer than it takes.
+            // Short at first: a caller that waits for a quick job waits little longer than it
+            // takes.
             let mut pause = LONGEST_PAUSE / 32;
             loop {
                 if let Some(status) = next.take()

@@ -233,8 +233,8 @@ impl WorkerLoop {
             fault: device.fault.unwrap_or_default(),
             temperature_c: None,
         });
-        // Results without a signature, which an earlier version left in the outbox, are accepted only
-        // from a worker without a key.
+        // Results without a signature, which an earlier version left in the outbox, are accepted
+        // only from a worker without a key.
         let (result_key, key_signature) = if self.outbox.has_unsigned() {
             (Vec::new(), Vec::new())
         } else {

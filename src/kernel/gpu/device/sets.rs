@@ -104,8 +104,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Compiles the shader for boards of at most so many columns, with as many lanes and planes as the
-    /// workgroup memory allows.
+    /// Compiles the shader for boards of at most so many columns, with as many lanes and planes as
+    /// the workgroup memory allows.
     fn compile_sets(&self, columns: u32) -> Result<wgpu::ComputePipeline, Fault> {
         let limits = self.device.limits();
         if limits.max_storage_buffers_per_shader_stage < STORAGE_BUFFERS {

@@ -16,8 +16,8 @@ pub struct SetShape {
 
 impl SetShape {
     /// For GPUs. Not measured on hardware yet: six workgroups, for which there is workgroup memory,
-    /// on each multiprocessor of a large card (132), with lists of 3.9 GiB in all: a binding has less
-    /// than 4 GiB.
+    /// on each multiprocessor of a large card (132), with lists of 3.9 GiB in all: a binding has
+    /// less than 4 GiB.
     pub(in crate::kernel::gpu) const DEFAULT: Self =
         Self { groups: 792, capacity: 5 << 17, list_iterations: u32::MAX };
     /// For software drivers. llvmpipe ends the loops of a lane after 65,535 iterations in all, and

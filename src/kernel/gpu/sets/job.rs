@@ -4,8 +4,8 @@
 //! A batch whose accounting does not balance is a [`Fault`] and never a count. The checks are that
 //! every submission ran in all workgroups; that every set was read as it was written, and finished
 //! once; that every list and program was read as it was written; and that the sums agree with the
-//! sums of the two halves of what was added. Some sets are counted again by the CPU. A set that does
-//! not fit is divided by its first queens; in the end the CPU counts it.
+//! sums of the two halves of what was added. Some sets are counted again by the CPU. A set that
+//! does not fit is divided by its first queens; in the end the CPU counts it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -312,14 +312,14 @@ impl SetCounts {
 }
 
 /// Returns the parts of a set of which `listed` states were listed: they divide the columns of a
-/// first lower queen among them, into as few parts as may fit. Returns `None` if there is one column
-/// each.
+/// first lower queen among them, into as few parts as may fit. Returns `None` if there is one
+/// column each.
 fn parts(set: &ColumnSet, listed: u32, capacity: u32) -> Option<Vec<ColumnSet>> {
     let row = set.first_rows.iter().position(|columns| columns.count_ones() > 1)?;
     let columns: Vec<usize> = columns_of(set.first_rows[row]).collect();
-    // Lists behind the first one take about three quarters of its room. If the listing was ended, it
-    // is not known how many states there are: many, if it was too long for the room, and otherwise
-    // half of them may take a lane less time.
+    // Lists behind the first one take about three quarters of its room. If the listing was ended,
+    // it is not known how many states there are: many, if it was too long for the room, and
+    // otherwise half of them may take a lane less time.
     let room = u64::from(capacity);
     let wanted = match u64::from(listed) {
         listed if listed > room * u64::from(LISTED) => columns.len(),

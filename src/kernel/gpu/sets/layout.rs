@@ -191,8 +191,8 @@ mod tests {
         for name in ["NO_ROW", "NO_ITEM"] {
             assert_eq!(constant(SHADER, name), format!("{NONE:#x}"), "{name}");
         }
-        // The widest board has planes of all columns, and none of those that are made before the pairs
-        // overlaps another one, even with the fewest planes.
+        // The widest board has planes of all columns, and none of those that are made before the
+        // pairs overlaps another one, even with the fewest planes.
         let number = |name| constant(SHADER, name).parse::<usize>().expect("a number");
         let fewest = number("PLANES");
         let [left, right, outer, states] = ["LEFT", "RIGHT", "OUTER_SQUARES", "STATES"].map(number);

@@ -477,7 +477,8 @@ fn halves(completions: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
     vec![low, high]
 }
 
-/// Returns the number of pairs of squares in rows 4 and 5, and in rows 6 and 7, that completions use.
+/// Returns the number of pairs of squares in rows 4 and 5, and in rows 6 and 7, that completions
+/// use.
 fn pairs(completions: &[Vec<u8>]) -> u32 {
     let mut used = [0u64; 2];
     for ranks in completions {

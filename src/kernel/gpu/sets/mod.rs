@@ -2,8 +2,8 @@
 //!
 //! A workgroup counts one set after another by itself: it lists the placements of the lower half,
 //! filters the list by the first upper rows, and counts the completions of the outer rows, at most
-//! eight, by bit planes of 64 states for two lanes. Only sets and counts cross the bus. A submission
-//! ends after a certain amount of work; the next one continues where it stopped.
+//! eight, by bit planes of 64 states for two lanes. Only sets and counts cross the bus. A
+//! submission ends after a certain amount of work; the next one continues where it stopped.
 //!
 //! - [`layout`]: the memory layout; `families`: what the shader knows of a family;
 //! - [`SetBackend`]: runs the shader: wgpu, or the [`SetMirror`];

@@ -5,8 +5,8 @@
 //! it is shown that no completion has a queen there. Every change is recorded on a trail, and
 //! [`Position::backtrack_to`] undoes it.
 //!
-//! [`dual_bound`] says what a dual bound is, and how it eliminates squares; `sets.rs` keeps the listed
-//! sets of diagonals.
+//! [`dual_bound`] says what a dual bound is, and how it eliminates squares; `sets.rs` keeps the
+//! listed sets of diagonals.
 
 mod dual_bound;
 mod line;

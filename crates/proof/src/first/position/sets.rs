@@ -48,8 +48,9 @@ impl Position {
         self.sets = None;
     }
 
-    /// Assumes that a completion uses a listed set with a diagonal or, unless `used` is set, without
-    /// it. Returns the cases that were assumed before, or `None` if no sets are listed or the line is none.
+    /// Assumes that a completion uses a listed set with a diagonal or, unless `used` is set,
+    /// without it. Returns the cases that were assumed before, or `None` if no sets are listed or
+    /// the line is none.
     pub(in super::super) fn assume(&mut self, line: usize, used: bool) -> Option<Assumed> {
         let n = self.n;
         if self.sets.is_none() || !(2 * n..self.lines.len()).contains(&line) {

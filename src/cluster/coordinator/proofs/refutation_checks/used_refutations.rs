@@ -150,16 +150,16 @@ impl UsedRefutations {
         }
     }
 
-    /// Refuses all unchecked refutations of a worker that gave a wrong one, so that the search begins
-    /// again only once.
+    /// Refuses all unchecked refutations of a worker that gave a wrong one, so that the search
+    /// begins again only once.
     pub(super) fn refuse_all_of(&mut self, worker: &str) {
         let of_worker = self.unchecked.iter().filter(|(_, one)| one.worker() == Some(worker));
         let prefixes: Vec<_> = of_worker.map(|(prefix, _)| prefix.clone()).collect();
         prefixes.iter().for_each(|prefix| self.refuse(prefix));
     }
 
-    /// Returns whether this refutation is being checked. One that was refused meanwhile is not, and its
-    /// prefix may have another one.
+    /// Returns whether this refutation is being checked. One that was refused meanwhile is not, and
+    /// its prefix may have another one.
     pub(super) fn is_checking(&self, prefix: &[usize], refutation: &Refutation) -> bool {
         matches!(
             self.unchecked.get(prefix),
@@ -195,8 +195,8 @@ impl UsedRefutations {
         })
     }
 
-    /// Returns the waiting refutation with the first prefix that is not covered or, if all are, with
-    /// the first one. It then is being checked.
+    /// Returns the waiting refutation with the first prefix that is not covered or, if all are,
+    /// with the first one. It then is being checked.
     pub(super) fn begin_check(&mut self) -> Option<PrefixRefutation> {
         let waiting = |(prefix, one)| matches!(one, &Unchecked::Waiting(_)).then_some(prefix);
         let mut prefixes = self.unchecked.iter().filter_map(waiting);
